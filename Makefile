@@ -1,0 +1,36 @@
+# Everything runs inside .venv, made on first use; nothing else has to be installed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test bench lint docs clean
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+demo: $(VENV)/.ready  ## train, evaluate and explain a model on the embedded corpus, and write a report
+	$(BIN)/partwise demo --out out/demo
+
+test: $(VENV)/.ready  ## lint, types, tests, doctests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -n 2 --durations=10
+
+bench: $(VENV)/.ready  ## races against peers, in one run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	$(BIN)/python benchmarks/crfsuite_race.py
+
+lint: $(VENV)/.ready  ## format and check
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/mypy
+
+docs: $(VENV)/.ready  ## the documentation as HTML, in site/
+	$(BIN)/python docs/build.py
+
+clean:
+	rm -rf $(VENV) site out build dist

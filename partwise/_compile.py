@@ -1,0 +1,127 @@
+"""Compiled kernels and generic functions: how one loop serves every structure.
+
+``kernel`` compiles a function once per machine. The cache folder is keyed by a hash of the package's
+sources, because numba's own cache does not notice a change in a callee that lives in another file.
+
+``Generic`` is an open function: implementations are chosen by the *type* of the first argument, both
+in Python (for structures written in plain Python, and when compilation is switched off) and inside
+compiled code (for packed arrays in a NamedTuple). Selecting by type, rather than by passing functions
+around, is what lets numba reuse its cache in the next process.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import types
+from numba.extending import overload, register_jitable
+
+__all__ = ["Generic", "composite", "kernel"]
+
+# Sums may be reordered and fused (so that they vectorise), but infinities and NaNs keep their meaning.
+FAST = frozenset({"reassoc", "contract", "nsz"})
+
+
+def _source_hash() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def cache_dir() -> str:
+    """Folder of this version's compiled kernels: ``$PARTWISE_CACHE_DIR``, else the user's cache."""
+    base = os.environ.get("PARTWISE_CACHE_DIR")
+    if base is None:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        base = os.path.join(home, "partwise")
+    folder = os.path.join(base, _source_hash())
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:  # a read-only home: compiled code still works, it just lives for a shorter time
+        folder = os.path.join(tempfile.gettempdir(), f"partwise-{os.getuid()}", _source_hash())
+        os.makedirs(folder, exist_ok=True)
+    return folder
+
+
+def kernel(function: Callable[..., Any] | None = None, *, fast: bool = True, **options: Any) -> Any:
+    """Compile ``function`` with numba: cached on disk, without the GIL, ±inf and NaN exact."""
+    if function is None:
+        return functools.partial(kernel, fast=fast, **options)
+    settings: dict[str, Any] = {"nogil": True, "cache": True, "fastmath": set(FAST) if fast else False}
+    settings.update(options)
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = cache_dir()  # type: ignore[attr-defined]
+    try:
+        return numba.njit(**settings)(function)
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+def composite(function: Callable[..., Any]) -> Any:
+    """A step built from generic functions: compiled inside a kernel, plain Python when called from Python.
+
+    That is how a loop whose structure is written in Python runs the very code that is compiled for the others.
+    """
+    return register_jitable(fastmath=set(FAST))(function)
+
+
+class Generic:
+    """An open function whose implementation is chosen by the type of its first argument.
+
+    ``register(cls)`` adds an implementation. For a NamedTuple of arrays the implementation is a kernel
+    that compiled callers reach at no cost; for any other class it is ordinary Python. Calling the
+    generic from Python works for both.
+    """
+
+    def __new__(cls, stub: Callable[..., Any]) -> Any:
+        table: dict[type, Callable[..., Any]] = {}
+        compiled: dict[type, Callable[..., Any]] = {}
+        name = stub.__name__
+
+        def find(kind: type) -> Callable[..., Any]:
+            for base in kind.__mro__:
+                if base in table:
+                    return table[base]
+            raise TypeError(f"{name} is not implemented for {kind.__name__}")
+
+        @functools.wraps(stub)
+        def generic(first: Any, *rest: Any) -> Any:
+            return find(type(first))(first, *rest)
+
+        def register(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+            def add(implementation: Callable[..., Any]) -> Callable[..., Any]:
+                if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+                    jitted = kernel(implementation)
+                    compiled[kind] = implementation
+                    table[kind] = jitted
+                    return jitted
+                table[kind] = implementation
+                return implementation
+
+            return add
+
+        arguments = list(inspect.signature(stub).parameters)
+        source = (
+            f"def choose({', '.join(arguments)}):\n"
+            f"    if isinstance({arguments[0]}, BaseNamedTuple):\n"
+            f"        return compiled.get({arguments[0]}.instance_class)\n"
+        )
+        scope: dict[str, Any] = {"BaseNamedTuple": types.BaseNamedTuple, "compiled": compiled}
+        exec(source, scope)  # numba matches overloads by argument names, so they must be the stub's
+        overload(generic, jit_options={"fastmath": set(FAST)})(scope["choose"])
+
+        generic.register = register  # type: ignore[attr-defined]
+        generic.kinds = table.keys()  # type: ignore[attr-defined]
+        return generic

@@ -1,0 +1,251 @@
+"""Small numerical kernels shared by the structures."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from partwise._compile import kernel
+
+__all__ = [
+    "add_scaled",
+    "exp_shifted",
+    "fill",
+    "largest",
+    "log_add",
+    "multiply_sum",
+    "normalise",
+    "outer_add",
+    "rows_dot",
+    "rows_max",
+    "rows_sum",
+    "smallest_finite",
+    "total_size",
+]
+
+_LOG2E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves the rounded integer in the low bits
+
+
+# Inner loops run over unsigned offsets: a signed one might be negative, and then Python's wrap-around rule
+# would keep the loop from being vectorised.
+
+
+@kernel
+def fill(y, at, n, value):
+    """y[at:at + n] ← value."""
+    o = np.uintp(at)
+    for j in range(np.uintp(n)):
+        y[o + j] = value
+
+
+@kernel
+def add_scaled(y, at, a, x, start, n):
+    """y[at + j] += a·x[start + j] for j < n."""
+    o, p = np.uintp(at), np.uintp(start)
+    for j in range(np.uintp(n)):
+        y[o + j] += a * x[p + j]
+
+
+@kernel
+def multiply_sum(y, at, x, start, n):
+    """y[at + j] *= x[start + j] for j < n; returns their sum."""
+    o, p = np.uintp(at), np.uintp(start)
+    total = 0.0
+    for j in range(np.uintp(n)):
+        v = y[o + j] * x[p + j]
+        y[o + j] = v
+        total += v
+    return total
+
+
+@kernel
+def normalise(y, at, n, factor):
+    """y[at:at + n] *= factor; returns the smallest positive entry, at most 1."""
+    o = np.uintp(at)
+    low = 1.0
+    for j in range(np.uintp(n)):
+        v = y[o + j] * factor
+        y[o + j] = v
+        v = v if v > 0.0 else 1.0
+        low = v if v < low else low
+    return low
+
+
+# Products of a vector with n rows of a matrix. Rows start at first, first + step, …; four are taken at once, which
+# keeps the running result in registers and the loop body long enough to be vectorised without a long remainder.
+
+
+@kernel
+def rows_sum(y, at, a, start, stride, matrix, first, step, rows, n):
+    """y[at + b] = Σ_j a[start + j·stride]·matrix[first + j·step + b] for b < n, j < rows."""
+    o, p, q, m = np.uintp(at), np.uintp(start), np.uintp(stride), np.uintp(n)
+    r, w, j, four = np.uintp(first), np.uintp(step), np.uintp(0), np.uintp(4)
+    k = np.uintp(rows)
+    for b in range(m):
+        y[o + b] = 0.0
+    while j + four <= k:
+        a0, a1, a2, a3 = a[p], a[p + q], a[p + q + q], a[p + q + q + q]
+        r1, r2, r3 = r + w, r + w + w, r + w + w + w
+        for b in range(m):
+            y[o + b] += a0 * matrix[r + b] + a1 * matrix[r1 + b] + a2 * matrix[r2 + b] + a3 * matrix[r3 + b]
+        p, r, j = p + four * q, r + four * w, j + four
+    while j < k:
+        a0 = a[p]
+        for b in range(m):
+            y[o + b] += a0 * matrix[r + b]
+        p, r, j = p + q, r + w, j + np.uintp(1)
+
+
+@kernel
+def rows_max(y, at, a, start, stride, matrix, first, step, rows, n):
+    """y[at + b] = max_j a[start + j·stride] + matrix[first + j·step + b] for b < n, j < rows."""
+    o, p, q, m = np.uintp(at), np.uintp(start), np.uintp(stride), np.uintp(n)
+    r, w, j, four = np.uintp(first), np.uintp(step), np.uintp(0), np.uintp(4)
+    k = np.uintp(rows)
+    for b in range(m):
+        y[o + b] = -np.inf
+    while j + four <= k:
+        a0, a1, a2, a3 = a[p], a[p + q], a[p + q + q], a[p + q + q + q]
+        r1, r2, r3 = r + w, r + w + w, r + w + w + w
+        for b in range(m):
+            v0, v1 = a0 + matrix[r + b], a1 + matrix[r1 + b]
+            v2, v3 = a2 + matrix[r2 + b], a3 + matrix[r3 + b]
+            v0 = v0 if v0 > v1 else v1
+            v2 = v2 if v2 > v3 else v3
+            v0 = v0 if v0 > v2 else v2
+            y[o + b] = v0 if v0 > y[o + b] else y[o + b]
+        p, r, j = p + four * q, r + four * w, j + four
+    while j < k:
+        a0 = a[p]
+        for b in range(m):
+            v0 = a0 + matrix[r + b]
+            y[o + b] = v0 if v0 > y[o + b] else y[o + b]
+        p, r, j = p + q, r + w, j + np.uintp(1)
+
+
+@kernel
+def rows_dot(y, at, stride, x, start, matrix, first, step, rows, n):
+    """y[at + j·stride] = Σ_b matrix[first + j·step + b]·x[start + b] for b < n, j < rows."""
+    o, q, p, m = np.uintp(at), np.uintp(stride), np.uintp(start), np.uintp(n)
+    r, w, j, four = np.uintp(first), np.uintp(step), np.uintp(0), np.uintp(4)
+    k = np.uintp(rows)
+    while j + four <= k:
+        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+        r1, r2, r3 = r + w, r + w + w, r + w + w + w
+        for b in range(m):
+            v = x[p + b]
+            t0 += v * matrix[r + b]
+            t1 += v * matrix[r1 + b]
+            t2 += v * matrix[r2 + b]
+            t3 += v * matrix[r3 + b]
+        y[o], y[o + q], y[o + q + q], y[o + q + q + q] = t0, t1, t2, t3
+        o, r, j = o + four * q, r + four * w, j + four
+    while j < k:
+        t0 = 0.0
+        for b in range(m):
+            t0 += x[p + b] * matrix[r + b]
+        y[o] = t0
+        o, r, j = o + q, r + w, j + np.uintp(1)
+
+
+@kernel
+def outer_add(matrix, first, step, a, start, stride, across, x, at, along, count, rows, n):
+    """matrix[first + j·step + b] += Σ_{t < count} a[start + t·across + j·stride]·x[at + t·along + b]."""
+    m, four = np.uintp(n), np.uintp(4)
+    c, l = np.uintp(across), np.uintp(along)
+    p0, x0, t, total = np.uintp(start), np.uintp(at), np.uintp(0), np.uintp(count)
+    while t + four <= total:
+        p, r = p0, np.uintp(first)
+        x1, x2, x3 = x0 + l, x0 + l + l, x0 + l + l + l
+        for _ in range(np.uintp(rows)):
+            a0, a1, a2, a3 = a[p], a[p + c], a[p + c + c], a[p + c + c + c]
+            for b in range(m):
+                matrix[r + b] += a0 * x[x0 + b] + a1 * x[x1 + b] + a2 * x[x2 + b] + a3 * x[x3 + b]
+            p, r = p + np.uintp(stride), r + np.uintp(step)
+        p0, x0, t = p0 + four * c, x0 + four * l, t + four
+    while t < total:
+        p, r = p0, np.uintp(first)
+        for _ in range(np.uintp(rows)):
+            a0 = a[p]
+            for b in range(m):
+                matrix[r + b] += a0 * x[x0 + b]
+            p, r = p + np.uintp(stride), r + np.uintp(step)
+        p0, x0, t = p0 + c, x0 + l, t + np.uintp(1)
+
+
+@kernel
+def total_size(x, start, n):
+    """Σ |x[start:start + n]|."""
+    p = np.uintp(start)
+    total = 0.0
+    for j in range(np.uintp(n)):
+        total += abs(x[p + j])
+    return total
+
+
+@kernel
+def largest(x, start, stop):
+    """max x[start:stop]; −inf where the range is empty."""
+    best = -np.inf
+    for j in range(np.uintp(start), np.uintp(stop)):
+        best = x[j] if x[j] > best else best
+    return best
+
+
+@kernel
+def smallest_finite(x, start, stop):
+    """min of the entries of x[start:stop] that are not −inf; +inf where there are none."""
+    best = np.inf
+    for j in range(np.uintp(start), np.uintp(stop)):
+        v = x[j] if x[j] > -np.inf else np.inf
+        best = v if v < best else best
+    return best
+
+
+@kernel(fastmath={"contract"})  # reassociation would undo the rounding trick
+def exp_shifted(x, start, stop, scale, shift, out, at):
+    """out[at + j] = exp(scale·x[start + j] − shift) for x[start:stop], exactly 0 for −inf.
+
+    Written so that it vectorises: v = k·ln2 + r with k rounded by adding 1.5·2^52, 2^k from those very bits,
+    exp(r) by a degree-11 Taylor polynomial on |r| ≤ ln2/2. Relative error below 1e-14. Arguments must be
+    ≤ 700; those below −700 give 0.
+    """
+    o, p0, n = np.uintp(at), np.uintp(start), np.uintp(stop - start)
+    bits = out.view(np.int64)
+    for j in range(n):
+        v = scale * x[p0 + j] - shift
+        v = v if v > -700.0 else -700.0
+        out[o + j] = v * _LOG2E + _ROUND
+    for j in range(n):
+        bits[o + j] = (bits[o + j] + 1023) << 52
+    for j in range(n):
+        v = scale * x[p0 + j] - shift
+        v = v if v > -700.0 else -700.0
+        k = (v * _LOG2E + _ROUND) - _ROUND
+        r = (v - k * _LN2_HIGH) - k * _LN2_LOW
+        p = 2.505210838544172e-08
+        p = p * r + 2.755731922398589e-07
+        p = p * r + 2.7557319223985893e-06
+        p = p * r + 2.48015873015873e-05
+        p = p * r + 1.984126984126984e-04
+        p = p * r + 1.388888888888889e-03
+        p = p * r + 8.333333333333333e-03
+        p = p * r + 4.1666666666666664e-02
+        p = p * r + 1.6666666666666666e-01
+        p = p * r + 0.5
+        p = p * r + 1.0
+        p = p * r + 1.0
+        out[o + j] = p * out[o + j] if v > -700.0 else 0.0
+
+
+@kernel
+def log_add(a, b):
+    """log(e^a + e^b), exact for −inf."""
+    high, low = (a, b) if a > b else (b, a)
+    if low == -np.inf:
+        return high
+    return high + math.log1p(math.exp(low - high))

@@ -1,0 +1,3 @@
+"""The version of partwise, where everything that needs it can import it."""
+
+__version__ = "0.1.0"

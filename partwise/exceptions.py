@@ -1,0 +1,89 @@
+"""Every error partwise raises on purpose: one base class, one place.
+
+Each also inherits the built-in exception a Python user would expect, so ``except ValueError`` keeps
+working. Messages say what is wrong, where (file:line, instance, token) and what was expected.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = [
+    "CapabilityError",
+    "FormatError",
+    "InputError",
+    "ParameterError",
+    "PartwiseError",
+    "StorageError",
+    "unknown_name",
+]
+
+
+class PartwiseError(Exception):
+    """Base of all errors that partwise raises on purpose."""
+
+
+class InputError(PartwiseError, ValueError):
+    """Data that cannot be learned from or predicted on; names the instance and the token."""
+
+
+class FormatError(InputError):
+    """A file that is not in the expected format; names the file and the line.
+
+    Examples
+    --------
+    >>> raise FormatError("expected 3 columns, got 2", path="train.txt", line=7)
+    Traceback (most recent call last):
+        ...
+    partwise.exceptions.FormatError: train.txt:7: expected 3 columns, got 2
+    """
+
+    def __init__(
+        self,
+        message: str,
+        path: object = None,
+        line: int | None = None,
+        byte: int | None = None,
+    ) -> None:
+        place = ":".join(str(part) for part in (path, line, byte) if part is not None)
+        super().__init__(f"{place}: {message}" if place else message)
+        self.path, self.line, self.byte = path, line, byte
+
+
+class ParameterError(PartwiseError, ValueError):
+    """A setting out of its range; always of one form.
+
+    Examples
+    --------
+    >>> raise ParameterError("C", "Learner", "a positive number", -1.0)
+    Traceback (most recent call last):
+        ...
+    partwise.exceptions.ParameterError: The 'C' parameter of Learner must be a positive number. Got -1.0 instead.
+    """
+
+    def __init__(self, parameter: str, owner: str, expected: str, got: Any) -> None:
+        super().__init__(f"The {parameter!r} parameter of {owner} must be {expected}. Got {got!r} instead.")
+
+
+class CapabilityError(PartwiseError, TypeError):
+    """A learner needs an oracle that the structure does not have; raised before training."""
+
+
+class StorageError(PartwiseError, OSError):
+    """A model file that cannot be written, or read back as what it claims to be."""
+
+
+def unknown_name(kind: str, got: object, known: Iterable[str]) -> ParameterError:
+    """The error for a name that is not in a registry, with the nearest known name.
+
+    Examples
+    --------
+    >>> print(unknown_name("loss", "crff", ["crf", "svm"]))
+    The 'loss' parameter of partwise must be one of 'crf', 'svm' (did you mean 'crf'?). Got 'crff' instead.
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return ParameterError(kind, "partwise", "one of " + ", ".join(map(repr, names)) + hint, got)

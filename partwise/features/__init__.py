@@ -1,0 +1,16 @@
+"""Feature maps: the linear map from weights to part scores, and its adjoint."""
+
+from partwise.features.base import Features, MatrixFeatures
+from partwise.features.inputs import RowMatrix, Vocabulary
+from partwise.features.layout import ChainFeatures, DenseLayout, RowFeatures, RowLayout
+
+__all__ = [
+    "ChainFeatures",
+    "DenseLayout",
+    "Features",
+    "MatrixFeatures",
+    "RowFeatures",
+    "RowLayout",
+    "RowMatrix",
+    "Vocabulary",
+]

@@ -1,0 +1,197 @@
+"""Attribute matrices: what people hand over (string lists, dicts, CSR, arrays), as packed rows.
+
+Every input kind becomes a :class:`RowMatrix`: rows (tokens) in one CSR over attribute numbers, with the offsets of the
+sequences; dense arrays become one (rows, D) array. Vocabularies map attribute strings to numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from partwise.exceptions import InputError
+
+__all__ = ["RowMatrix", "Vocabulary", "dense_rows", "input_kind"]
+
+
+@dataclass(frozen=True)
+class RowMatrix:
+    """CSR over attribute numbers: row r has attributes[indptr[r]:indptr[r + 1]].
+
+    ``values`` is empty where every entry is 1. Sequence i owns the rows offsets[i]:offsets[i + 1].
+    """
+
+    offsets: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    attributes: NDArray[np.int32]
+    values: NDArray[np.float64]
+    n_attributes: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    @classmethod
+    def from_csr(cls, sequences: Sequence[Any] | Any, offsets: NDArray[np.int64] | None = None) -> RowMatrix:
+        """One CSR matrix an instance, or one for all with ``offsets``."""
+        if offsets is None:
+            offsets = lengths_to_offsets([matrix.shape[0] for matrix in sequences])
+            matrix = scipy.sparse.vstack(sequences, format="csr") if len(sequences) else None
+        else:
+            matrix = scipy.sparse.csr_array(sequences)
+        if matrix is None:
+            raise InputError("no sequences were given")
+        matrix.sum_duplicates()
+        values = np.asarray(matrix.data, float)
+        check_finite(values, matrix.indptr, offsets)
+        return cls(
+            offsets,
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32),
+            np.zeros(0) if (values == 1.0).all() else values,
+            matrix.shape[1],
+        )
+
+
+class Vocabulary:
+    """Attribute strings ↔ numbers, in the order in which they were first seen.
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary()
+    >>> rows = vocabulary.read([[["w=a", "w=b"], {"w=b": 2.0, "pos": "NN"}]], grow=True)
+    >>> rows.attributes.tolist(), rows.values.tolist()
+    ([0, 1, 1, 2], [1.0, 1.0, 2.0, 1.0])
+    >>> vocabulary.names
+    ['w=a', 'w=b', 'pos=NN']
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.numbers: dict[str, int] = {name: j for j, name in enumerate(names)}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.numbers)
+
+    def read(self, sequences: Sequence[Sequence[Any]], *, grow: bool) -> RowMatrix:
+        """Rows of strings (CRFsuite style) or of dicts {name: number, bool or string}.
+
+        A string value makes the attribute ``name=value``, as scikit-learn's DictVectorizer does. With ``grow`` new
+        attributes are numbered; without, they are dropped.
+        """
+        numbers, next_number = self.numbers, len(self.numbers)
+        entries: list[int] = []
+        values: list[float] = []
+        ends: list[int] = []
+        lengths: list[int] = []
+        binary = True
+        for i, sequence in enumerate(sequences):
+            lengths.append(len(sequence))
+            for t, row in enumerate(sequence):
+                if isinstance(row, Mapping):
+                    if binary:
+                        values.extend([1.0] * len(entries))
+                        binary = False
+                    items: Iterable[tuple[str, float]] = self._dict_items(row, i, t)
+                elif isinstance(row, str):
+                    raise InputError(
+                        f"position {t} of sequence {i} is a string; expected a list of strings or a dict of features"
+                    )
+                elif binary:
+                    for name in row:
+                        number = numbers.get(name)
+                        if number is None and grow:
+                            number = numbers[name] = next_number
+                            next_number += 1
+                        if number is not None:
+                            entries.append(number)
+                    ends.append(len(entries))
+                    continue
+                else:
+                    items = ((name, 1.0) for name in row)
+                for name, value in items:
+                    number = numbers.get(name)
+                    if number is None and grow:
+                        number = numbers[name] = next_number
+                        next_number += 1
+                    if number is not None:
+                        entries.append(number)
+                        values.append(value)
+                ends.append(len(entries))
+        for name in () if not grow else list(numbers)[-1:]:
+            if not isinstance(name, str):
+                raise InputError(f"feature names must be strings, got {name!r}")
+        indptr = np.zeros(len(ends) + 1, np.int64)
+        indptr[1:] = ends
+        data = np.array(values)
+        offsets = lengths_to_offsets(lengths)
+        check_finite(data, indptr, offsets)
+        if not binary and (data == 1.0).all():
+            data = np.zeros(0)
+        return RowMatrix(offsets, indptr, np.array(entries, np.int32), data, len(numbers))
+
+    @staticmethod
+    def _dict_items(row: Mapping[str, Any], i: int, t: int) -> Iterable[tuple[str, float]]:
+        for name, value in row.items():
+            if isinstance(value, str):
+                yield f"{name}={value}", 1.0
+            elif isinstance(value, (bool, int, float, np.number, np.bool_)):
+                if value:
+                    yield name, float(value)
+            else:
+                raise InputError(
+                    f"feature {name!r} at position {t} of sequence {i} is {value!r}; "
+                    "expected a number, a bool or a string"
+                )
+
+
+def lengths_to_offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
+    """[0, l_0, l_0 + l_1, …]; an empty sequence is an error that names it."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    offsets[1:] = np.cumsum(lengths)
+    empty = np.flatnonzero(np.diff(offsets) == 0)
+    if len(empty):
+        raise InputError(f"sequence {int(empty[0])} is empty; expected at least one position")
+    return offsets
+
+
+def check_finite(values: NDArray[Any], indptr: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+    """NaN or infinite feature values are an error that names the sequence and the position."""
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        row = int(np.searchsorted(indptr, bad[0], side="right")) - 1
+        i = int(np.searchsorted(offsets, row, side="right")) - 1
+        raise InputError(f"feature value {values[bad[0]]} at position {row - offsets[i]} of sequence {i}; expected finite")
+
+
+def dense_rows(sequences: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(offsets, rows) of one (T, D) array an instance."""
+    arrays = [np.asarray(x, float) for x in sequences]
+    for i, x in enumerate(arrays):
+        if x.ndim != 2 or x.shape[1] != arrays[0].shape[1]:
+            raise InputError(f"array of sequence {i} has shape {x.shape}; expected (length, {arrays[0].shape[-1]})")
+    offsets = lengths_to_offsets([len(x) for x in arrays])
+    rows = np.ascontiguousarray(np.concatenate(arrays))
+    width = rows.shape[1]
+    check_finite(rows.ravel(), np.arange(len(rows) + 1) * width, offsets)
+    return offsets, rows
+
+
+def input_kind(sequences: Sequence[Any]) -> str:
+    """'strings' (also dicts), 'csr' or 'dense', from the first sequence."""
+    if len(sequences) == 0:
+        raise InputError("no sequences were given")
+    first = sequences[0]
+    if scipy.sparse.issparse(first):
+        return "csr"
+    if isinstance(first, np.ndarray) and first.dtype.kind in "fiub" and first.ndim == 2:
+        return "dense"
+    return "strings"

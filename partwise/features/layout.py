@@ -1,0 +1,227 @@
+"""Where the weights of (attribute, output) pairs live in θ, and row matrices packed for the kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from partwise._compile import kernel
+from partwise.exceptions import InputError
+from partwise.features.base import Features, Stack
+from partwise.features.inputs import RowMatrix
+from partwise.features.rows import DenseRows, SparseRows
+from partwise.features.transitions import TiedTransitions
+from partwise.structures.chain import transition_blocks
+
+__all__ = ["ChainFeatures", "DenseLayout", "RowFeatures", "RowLayout"]
+
+#: An attribute seen with at least this share of the outputs gets a dense row of weights.
+DENSE_SHARE = 0.25
+
+
+class RowLayout:
+    """θ of a sparse row map: dense rows for the attributes seen with many outputs, then single weights.
+
+    Parameters
+    ----------
+    n_attributes, n_outputs : int
+    pairs : (n_attributes, n_outputs) sparse matrix, optional
+        Pairs that get a weight; all of them if absent.
+    frequency : (n_attributes,), optional
+        How often each attribute occurs; the frequent ones are laid side by side.
+
+    Examples
+    --------
+    >>> matrix = RowMatrix(np.array([0, 2]), np.array([0, 1, 3]), np.array([0, 0, 1], np.int32), np.zeros(0), 2)
+    >>> layout = RowLayout.observed(matrix, np.array([1, 0]), n_outputs=2)
+    >>> layout.dim, sorted(zip(*[x.tolist() for x in layout.pairs()]))
+    (4, [(0, 0), (0, 1), (1, 0)])
+    """
+
+    def __init__(
+        self,
+        n_attributes: int,
+        n_outputs: int,
+        pairs: Any = None,
+        frequency: NDArray[Any] | None = None,
+        base: int = 0,
+    ) -> None:
+        self.n_attributes, self.n_outputs, self.base = int(n_attributes), int(n_outputs), int(base)
+        if frequency is None:
+            frequency = np.zeros(n_attributes)
+        if pairs is None:
+            counts = np.full(n_attributes, n_outputs)
+        else:
+            pairs = scipy.sparse.csr_array(pairs)
+            pairs.sum_duplicates()
+            counts = np.diff(pairs.indptr)
+        dense = counts >= max(DENSE_SHARE * n_outputs, 1)
+        order = np.lexsort((-frequency, ~dense))  # dense first, frequent first, then by number
+        self.rank = np.empty(n_attributes, np.int32)
+        self.rank[order] = np.arange(n_attributes, dtype=np.int32)
+        self.n_dense = int(dense.sum())
+        self.mask = np.zeros(0, np.uint8)
+        self.pair_start = np.zeros(n_attributes - self.n_dense + 1, np.int64)
+        self.pair_output = np.zeros(0, np.uint16 if n_outputs <= 65536 else np.int32)
+        if pairs is not None:
+            ranked = pairs[order]
+            cut = ranked.indptr[self.n_dense]
+            if cut < self.n_dense * n_outputs:
+                self.mask = np.zeros(self.n_dense * n_outputs, np.uint8)
+                rows = np.repeat(np.arange(self.n_dense), np.diff(ranked.indptr[: self.n_dense + 1]))
+                self.mask[rows * n_outputs + ranked.indices[:cut]] = 1
+            self.pair_start[:] = ranked.indptr[self.n_dense :] - cut
+            self.pair_output = ranked.indices[cut:].astype(self.pair_output.dtype)
+        if self.dim > np.iinfo(np.int32).max:
+            raise InputError(f"{self.dim} weights are more than 2^31; raise min_count or use observed pairs only")
+
+    @classmethod
+    def observed(
+        cls, matrix: RowMatrix, outputs: NDArray[np.int64], n_outputs: int, *, every: bool = False
+    ) -> RowLayout:
+        """Weights for the (attribute, output) pairs that occur; ``outputs[r]`` < 0 where row r has none."""
+        frequency = np.bincount(matrix.attributes, minlength=matrix.n_attributes)
+        if every:
+            return cls(matrix.n_attributes, n_outputs, frequency=frequency)
+        row_outputs = np.repeat(outputs, np.diff(matrix.indptr))
+        known = row_outputs >= 0
+        entries = (np.ones(int(known.sum()), np.int8), (matrix.attributes[known], row_outputs[known]))
+        shape = (matrix.n_attributes, n_outputs)
+        pairs = scipy.sparse.csr_array(scipy.sparse.coo_array(entries, shape=shape))
+        return cls(matrix.n_attributes, n_outputs, pairs, frequency)
+
+    @property
+    def dim(self) -> int:
+        return self.n_dense * self.n_outputs + len(self.pair_output)
+
+    def pack(self, matrix: RowMatrix) -> SparseRows:
+        """The rows with attributes replaced by where their weights are."""
+        if matrix.n_attributes > self.n_attributes:
+            raise InputError(f"rows have {matrix.n_attributes} attributes; expected at most {self.n_attributes}")
+        indptr, pair_indptr = np.zeros(matrix.n_rows + 1, np.int64), np.zeros(matrix.n_rows + 1, np.int64)
+        args = (matrix.indptr, matrix.attributes, self.rank, self.n_dense, self.pair_start)
+        _count_entries(*args, indptr, pair_indptr)
+        n_dense, n_pairs = int(indptr[-1]), int(pair_indptr[-1])
+        real = len(matrix.values) > 0
+        attributes, values = np.empty(n_dense, np.int32), np.empty(n_dense if real else 0)
+        weights, outputs = np.empty(n_pairs, np.int32), np.empty(n_pairs, self.pair_output.dtype)
+        pair_values = np.empty(n_pairs if real else 0)
+        first = self.base + self.n_dense * self.n_outputs
+        _fill_entries(*args, matrix.values, self.pair_output, first, attributes, values, weights, outputs, pair_values)
+        return SparseRows(
+            matrix.offsets, self.n_outputs, self.base, indptr, attributes, values, self.mask,
+            pair_indptr, weights, outputs, pair_values,
+        )  # fmt: skip
+
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(attribute, output) of every weight that exists, in the order of :meth:`positions`."""
+        attribute = np.empty(self.n_attributes, np.int64)
+        attribute[self.rank] = np.arange(self.n_attributes)
+        cells = np.arange(self.n_dense * self.n_outputs)
+        cells = cells[self.mask != 0] if len(self.mask) else cells
+        rare = np.repeat(attribute[self.n_dense :], np.diff(self.pair_start))
+        return (
+            np.concatenate([attribute[cells // self.n_outputs], rare]),
+            np.concatenate([cells % self.n_outputs, self.pair_output.astype(np.int64)]),
+        )
+
+    def positions(self) -> NDArray[np.int64]:
+        """Where in θ every weight that exists is."""
+        n_cells = self.n_dense * self.n_outputs
+        cells = np.flatnonzero(self.mask) if len(self.mask) else np.arange(n_cells)
+        return self.base + np.concatenate([cells, np.arange(n_cells, self.dim)])
+
+
+class DenseLayout:
+    """θ of a dense row map: a (D, L) matrix of weights from ``base`` on."""
+
+    def __init__(self, n_columns: int, n_outputs: int, base: int = 0) -> None:
+        self.n_attributes, self.n_outputs, self.base = int(n_columns), int(n_outputs), int(base)
+
+    @property
+    def dim(self) -> int:
+        return self.n_attributes * self.n_outputs
+
+    def pack(self, offsets: NDArray[np.int64], rows: NDArray[np.float64]) -> DenseRows:
+        if rows.shape[1] != self.n_attributes:
+            raise InputError(f"rows have {rows.shape[1]} columns; expected {self.n_attributes}")
+        return DenseRows(offsets, np.ascontiguousarray(rows), self.n_outputs, self.base)
+
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(attribute, output) of every weight."""
+        cells = np.arange(self.dim)
+        return cells // self.n_outputs, cells % self.n_outputs
+
+    def positions(self) -> NDArray[np.int64]:
+        """Where in θ every weight is."""
+        return self.base + np.arange(self.dim)
+
+
+class RowFeatures(Features):
+    """Rows alone: the features of a Multiclass, or of any structure whose parts are rows × outputs."""
+
+    def __init__(self, rows: Any, dim: int) -> None:
+        self._pack, self._dim = rows, dim
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    @property
+    def pack(self) -> Any:
+        return self._pack
+
+
+class ChainFeatures(RowFeatures):
+    """Rows for the labels, and transition weights after them: tied, or rows of edge attributes of their own."""
+
+    def __init__(self, rows: Any, row_dim: int, n_labels: int, order: int = 1, edges: Any = None) -> None:
+        self.row_dim, self.n_labels, self.order = row_dim, n_labels, order
+        blocks = transition_blocks(n_labels, order)
+        if edges is None:
+            edges = TiedTransitions(n_labels, blocks, row_dim)
+            dim = row_dim + int(blocks[-1])
+        else:  # rows of edge attributes with L² outputs, whose weights follow those of the labels
+            edges, edge_dim = edges
+            dim = row_dim + edge_dim
+        super().__init__(Stack(rows, edges), dim)
+
+
+@kernel
+def _count_entries(indptr, attributes, rank, n_dense, pair_start, dense_indptr, pair_indptr):
+    for r in range(indptr.shape[0] - 1):
+        dense, pairs = 0, 0
+        for e in range(indptr[r], indptr[r + 1]):
+            a = rank[attributes[e]]
+            if a < n_dense:
+                dense += 1
+            else:
+                pairs += pair_start[a - n_dense + 1] - pair_start[a - n_dense]
+        dense_indptr[r + 1] = dense_indptr[r] + dense
+        pair_indptr[r + 1] = pair_indptr[r] + pairs
+
+
+@kernel
+def _fill_entries(
+    indptr, attributes, rank, n_dense, pair_start, values, pair_output, first,
+    dense_attributes, dense_values, weights, outputs, pair_values,
+):  # fmt: skip
+    real = values.shape[0] > 0
+    dense, pairs = 0, 0
+    for e in range(attributes.shape[0]):
+        a = rank[attributes[e]]
+        if a < n_dense:
+            dense_attributes[dense] = a
+            if real:
+                dense_values[dense] = values[e]
+            dense += 1
+        else:
+            for j in range(pair_start[a - n_dense], pair_start[a - n_dense + 1]):
+                weights[pairs] = first + j
+                outputs[pairs] = pair_output[j]
+                if real:
+                    pair_values[pairs] = values[e]
+                pairs += 1

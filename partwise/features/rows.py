@@ -1,0 +1,164 @@
+"""Row features: every row (a token, an edge, a document) has a vector x and scores L outputs by xᵀW.
+
+:class:`SparseRows` stores W in two regions. Attributes seen with many outputs have a dense row of L weights, which
+is added to the scores as a vector; the many that are seen with few are replaced, when the data is packed, by the
+weights they stand for, so that a row reads them directly. Attributes are numbered by frequency, the frequent ones
+first, so that the hot rows stay in cache. Where only observed
+(attribute, output) pairs have weights, a mask keeps the other cells of dense rows at zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise._math import add_scaled, fill, total_size
+from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
+
+__all__ = ["DenseRows", "SparseRows"]
+
+
+class SparseRows(NamedTuple):
+    """Packed rows: instance i owns rows offsets[i]:offsets[i + 1].
+
+    Row r has the dense attributes attributes[indptr[r]:indptr[r + 1]], attribute a with the weights
+    theta[base + a·L:][:L], and the single weights theta[weights[j]] for output outputs[j], j in
+    pair_indptr[r]:pair_indptr[r + 1]: the rare attributes, already looked up.
+    """
+
+    offsets: NDArray[np.int64]  # (n + 1,)
+    n_outputs: int
+    base: int
+    indptr: NDArray[np.int64]  # (rows + 1,)
+    attributes: NDArray[np.int32]  # (dense entries,)
+    values: NDArray[np.float64]  # (dense entries,), or (0,) where all are 1
+    mask: NDArray[np.uint8]  # (dense attributes · L,) cells that exist, or (0,) where all do
+    pair_indptr: NDArray[np.int64]  # (rows + 1,)
+    weights: NDArray[np.int32]  # (pair entries,)
+    outputs: NDArray[np.uint16]  # (pair entries,)
+    pair_values: NDArray[np.float64]  # (pair entries,), or (0,) where all are 1
+
+
+class DenseRows(NamedTuple):
+    """Rows with a dense vector of D values; weights (D, L) from theta[base] on."""
+
+    offsets: NDArray[np.int64]  # (n + 1,)
+    x: NDArray[np.float64]  # (rows, D), C-contiguous; float32 as well
+    n_outputs: int
+    base: int
+
+
+@feature_parts.register(SparseRows)
+def _(features, i):
+    return (features.offsets[i + 1] - features.offsets[i]) * features.n_outputs
+
+
+@feature_scores.register(SparseRows)
+def _(features, i, theta, scores, at):
+    values, pair_values, weights, outputs = features.values, features.pair_values, features.weights, features.outputs
+    n_outputs, base, one = np.uintp(features.n_outputs), np.uintp(features.base), np.uintp(1)
+    binary, binary_pairs = values.shape[0] == 0, pair_values.shape[0] == 0
+    out = np.uintp(at)
+    for r in range(np.uintp(features.offsets[i]), np.uintp(features.offsets[i + 1])):
+        for b in range(n_outputs):
+            scores[out + b] = 0.0
+        for e in range(np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])):
+            row = base + np.uintp(features.attributes[e]) * n_outputs
+            x = 1.0 if binary else values[e]
+            for b in range(n_outputs):
+                scores[out + b] += x * theta[row + b]
+        for e in range(np.uintp(features.pair_indptr[r]), np.uintp(features.pair_indptr[r + one])):
+            x = 1.0 if binary_pairs else pair_values[e]
+            scores[out + np.uintp(outputs[e])] += x * theta[np.uintp(weights[e])]
+        out += n_outputs
+
+
+@accumulate.register(SparseRows)
+def _(features, i, parts, at, step, theta):
+    values, pair_values, weights, outputs = features.values, features.pair_values, features.weights, features.outputs
+    n_outputs, base, one = np.uintp(features.n_outputs), np.uintp(features.base), np.uintp(1)
+    binary, binary_pairs = values.shape[0] == 0, pair_values.shape[0] == 0
+    mask, masked = features.mask, features.mask.shape[0] > 0
+    part = np.uintp(at)
+    for r in range(np.uintp(features.offsets[i]), np.uintp(features.offsets[i + 1])):
+        size = 0.0
+        for b in range(n_outputs):
+            size += abs(parts[part + b])
+        if size > 0.0:  # else the prediction got this row right: nothing to learn here
+            for e in range(np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])):
+                row = np.uintp(features.attributes[e]) * n_outputs
+                x = step if binary else step * values[e]
+                if masked:
+                    for b in range(n_outputs):
+                        theta[base + row + b] += x * parts[part + b] * mask[row + b]
+                else:
+                    for b in range(n_outputs):
+                        theta[base + row + b] += x * parts[part + b]
+            for e in range(np.uintp(features.pair_indptr[r]), np.uintp(features.pair_indptr[r + one])):
+                x = step if binary_pairs else step * pair_values[e]
+                theta[np.uintp(weights[e])] += x * parts[part + np.uintp(outputs[e])]
+        part += n_outputs
+
+
+@norm_and_clear.register(SparseRows)
+def _(features, i, parts, at, scratch):
+    n_outputs = features.n_outputs
+    total = 0.0
+    start = at
+    for r in range(features.offsets[i], features.offsets[i + 1]):
+        if total_size(parts, start, n_outputs) > 0.0:
+            # zeroed as they are read: a second visit adds nothing
+            for e in range(features.indptr[r], features.indptr[r + 1]):
+                row = features.base + features.attributes[e] * n_outputs
+                for j in range(row, row + n_outputs):
+                    total += scratch[j] * scratch[j]
+                    scratch[j] = 0.0
+            for e in range(features.pair_indptr[r], features.pair_indptr[r + 1]):
+                j = features.weights[e]
+                total += scratch[j] * scratch[j]
+                scratch[j] = 0.0
+        start += n_outputs
+    return total
+
+
+@feature_parts.register(DenseRows)
+def _(features, i):
+    return (features.offsets[i + 1] - features.offsets[i]) * features.n_outputs
+
+
+@feature_scores.register(DenseRows)
+def _(features, i, theta, scores, at):
+    n_outputs = features.n_outputs
+    first_row = features.offsets[i]
+    for r in range(first_row, features.offsets[i + 1]):
+        start = at + (r - first_row) * n_outputs
+        fill(scores, start, n_outputs, 0.0)
+        for d in range(features.x.shape[1]):
+            x = features.x[r, d]
+            if x != 0.0:
+                add_scaled(scores, start, x, theta, features.base + d * n_outputs, n_outputs)
+
+
+@accumulate.register(DenseRows)
+def _(features, i, parts, at, step, theta):
+    n_outputs = features.n_outputs
+    first_row = features.offsets[i]
+    for r in range(first_row, features.offsets[i + 1]):
+        start = at + (r - first_row) * n_outputs
+        if total_size(parts, start, n_outputs) == 0.0:
+            continue
+        for d in range(features.x.shape[1]):
+            x = step * features.x[r, d]
+            if x != 0.0:
+                add_scaled(theta, features.base + d * n_outputs, x, parts, start, n_outputs)
+
+
+@norm_and_clear.register(DenseRows)
+def _(features, i, parts, at, scratch):
+    total = 0.0
+    for j in range(features.base, features.base + features.x.shape[1] * features.n_outputs):
+        total += scratch[j] * scratch[j]
+        scratch[j] = 0.0
+    return total

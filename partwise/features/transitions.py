@@ -1,0 +1,65 @@
+"""Transition features of a tied chain: one weight for each (history, label), shared by all positions.
+
+A chain of order k has weights for every history length j = 1..k. The score of a transition is the sum of the weights
+of its own history and of all shorter ones, W_j(y_{t−j..t}) + … + W_1(y_{t−1}, y_t): a pair weight is learned
+from all positions, and a longer history only adds what the pair does not say.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
+
+__all__ = ["TiedTransitions"]
+
+
+class TiedTransitions(NamedTuple):
+    """Weights theta[base:base + Σ_j L^{j+1}], blocks of rising history length, as the chain's parts are."""
+
+    n_outputs: int
+    blocks: NDArray[np.int64]  # (order + 2,) as in ChainSpace
+    base: int
+
+
+@feature_parts.register(TiedTransitions)
+def _(features, i):
+    return features.blocks[-1]
+
+
+@feature_scores.register(TiedTransitions)
+def _(features, i, theta, scores, at):
+    blocks, base = features.blocks, features.base
+    size = blocks[2]  # L²
+    for r in range(size):
+        scores[at + r] = theta[base + r]
+    for j in range(2, blocks.shape[0] - 1):  # block j repeats the block of the shorter history L times
+        shorter, block = blocks[j - 1], blocks[j]
+        period = block - shorter
+        for r in range(blocks[j + 1] - block):
+            scores[at + block + r] = theta[base + block + r] + scores[at + shorter + r % period]
+
+
+@accumulate.register(TiedTransitions)
+def _(features, i, parts, at, step, theta):
+    blocks, base = features.blocks, features.base
+    for j in range(1, blocks.shape[0] - 1):
+        block = blocks[j]
+        for r in range(blocks[j + 1] - block):
+            x = step * parts[at + block + r]
+            if x != 0.0:
+                theta[base + block + r] += x
+                for q in range(1, j):  # and to every shorter history
+                    theta[base + blocks[q] + r % (blocks[q + 1] - blocks[q])] += x
+
+
+@norm_and_clear.register(TiedTransitions)
+def _(features, i, parts, at, scratch):
+    total = 0.0
+    for j in range(features.base, features.base + features.blocks[-1]):
+        total += scratch[j] * scratch[j]
+        scratch[j] = 0.0
+    return total

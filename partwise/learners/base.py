@@ -1,0 +1,264 @@
+"""Learner: finds θ from a Problem and sees nothing else. The loop that all learners share is here, once.
+
+A learner is a frozen dataclass of settings with three methods: ``start`` makes a state (a plain dict of arrays and
+numbers), ``advance`` improves it by one pass, ``weights`` reads θ off it. Everything around that is common: the
+trace, callbacks, the score on held-out data, early stopping, Ctrl-C, checkpoints. Because a state is nothing but
+arrays and numbers, a checkpoint is the state, and a resumed run continues bit for bit.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.exceptions import CapabilityError, ParameterError, unknown_name
+from partwise.losses import Loss
+from partwise.problem import Problem
+from partwise.structures.base import Structure
+
+__all__ = ["LEARNERS", "Certificate", "Learner", "Record", "Result", "find_learner", "register_learner"]
+
+Floats = NDArray[np.float64]
+State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a trace: what is known after a pass. None where a learner does not define it."""
+
+    step: int
+    seconds: float
+    objective: float | None = None  # eq. (2)
+    dual: float | None = None  # a lower bound of the optimum of eq. (2)
+    score: float | None = None  # on held-out data
+    extra: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float | None:
+        """objective − dual."""
+        return None if self.objective is None or self.dual is None else self.objective - self.dual
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """dual ≤ min of eq. (2) ≤ primal: how far from the optimum the answer can be at most."""
+
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / max(abs(self.primal), 1e-300)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What every learner returns."""
+
+    theta: Floats
+    trace: list[Record]
+    certificate: Certificate | None
+    status: str  # "converged", "max_passes", "stopped", "early_stopping" or "interrupted"
+    best_step: int
+
+
+Callback = Callable[[Record, Floats], bool | None]
+
+
+class CheckpointLike(Protocol):
+    """Where a run keeps its state; :class:`partwise.storage.Checkpoint` is one."""
+
+    def due(self, step: int) -> bool: ...
+    def exists(self) -> bool: ...
+    def save(self, state: State) -> None: ...
+    def load(self) -> State: ...
+
+
+@dataclass(frozen=True)
+class Learner(ABC):
+    """Settings common to all learners.
+
+    Parameters
+    ----------
+    C : float
+        1/(λm): weight of the losses against ½‖θ‖²; larger means less regularisation.
+    max_passes : int
+    random_state : int
+        Seed of all random choices.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()  # oracles beside the one the loss needs
+    losses: ClassVar[str] = "any loss"  # which losses it can minimise, in words, for the table and the errors
+
+    C: float = 1.0
+    max_passes: int = 100
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        self._positive("C")
+        if not self.max_passes >= 0:
+            raise ParameterError("max_passes", type(self).__name__, "at least 0", self.max_passes)
+
+    def _positive(self, name: str) -> None:
+        if not getattr(self, name) > 0:
+            raise ParameterError(name, type(self).__name__, "a positive number", getattr(self, name))
+
+    # what a learner can do
+
+    def accepts(self, loss: Loss) -> bool:
+        """Whether the learner can minimise this loss."""
+        return True
+
+    def obstacle(self, space: Structure | type[Structure], loss: Loss) -> str | None:
+        """Why this learner cannot train this structure with this loss, or None if it can."""
+        if not self.accepts(loss):
+            return f"{type(self).__name__} minimises {self.losses}, not {loss}"
+        missing = sorted((self.needs | {loss.oracle}) - space.oracles)
+        if missing:
+            name = space.__name__ if isinstance(space, type) else type(space).__name__
+            wanted = f"the {loss} loss" if missing == [loss.oracle] else type(self).__name__
+            return f"{name} has no oracle {missing[0]!r}, which {wanted} needs"
+        return None
+
+    def check(self, problem: Problem) -> None:
+        """Raise :class:`CapabilityError` before anything is computed, naming what would work."""
+        reason = self.obstacle(problem.space, problem.loss)
+        if reason is None:
+            return
+        others = [name for name, kind in LEARNERS.items() if kind().obstacle(problem.space, problem.loss) is None]
+        if others:
+            hint = f"Learners that can: {', '.join(others)}."
+        else:
+            points = [
+                loss for loss in ("perceptron", "svm", "crf")
+                if self.obstacle(problem.space, Loss.named(loss)) is None
+            ]  # fmt: skip
+            hint = f"No learner can; with loss {' or '.join(map(repr, points))} this one could." if points else ""
+        raise CapabilityError(f"{reason}. {hint}".strip())
+
+    # what a learner does
+
+    @abstractmethod
+    def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+        """The state before the first pass."""
+
+    @abstractmethod
+    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+        """One pass, in place. Returns what is known then: objective, dual, converged, and numbers for ``extra``."""
+
+    def weights(self, state: State) -> Floats:
+        """θ of a state."""
+        return state["theta"]  # type: ignore[no-any-return]
+
+    # the loop
+
+    def fit(
+        self,
+        problem: Problem,
+        *,
+        theta: Floats | None = None,
+        score: Callable[[Floats], float] | None = None,
+        patience: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: CheckpointLike | None = None,
+    ) -> Result:
+        """Run passes until convergence, ``max_passes``, a callback that returns True, or Ctrl-C.
+
+        Parameters
+        ----------
+        theta : (dim,), optional
+            Where to start; zeros if absent.
+        score : callable, optional
+            θ → score on held-out data, higher is better. The best θ is returned, and with ``patience`` training
+            stops after so many passes without a better one.
+        callbacks : of (record, θ) → True to stop
+        checkpoint : optional
+            Continues from it if it exists, and saves to it when due.
+        """
+        self.check(problem)
+        callbacks = list(callbacks)
+        begin = time.perf_counter()
+        trace: list[Record] = []
+        best_theta = np.zeros(problem.dim) if theta is None else np.array(theta, float)
+        best_step, before, status = 0, 0.0, "max_passes"
+        try:
+            if checkpoint is not None and checkpoint.exists():
+                saved = checkpoint.load()
+                state, trace = saved["state"], [Record(**line) for line in saved["trace"]]
+                best_theta, best_step, before = saved["best_theta"], saved["best_step"], saved["seconds"]
+            else:
+                state = self.start(problem, best_theta.copy(), score)
+            for step in range(len(trace) + 1, self.max_passes + 1):
+                known = self.advance(problem, state)
+                now = self.weights(state)
+                record = Record(
+                    step,
+                    before + time.perf_counter() - begin,
+                    known.pop("objective", None),
+                    known.pop("dual", None),
+                    None if score is None else float(score(now)),
+                    known.pop("extra", {}),
+                )
+                trace.append(record)
+                if record.score is None or best_step == 0 or record.score > trace[best_step - 1].score:  # type: ignore[operator]
+                    best_theta, best_step = np.array(now), step
+                if any([callback(record, now) for callback in callbacks]):
+                    status = "stopped"
+                elif known.get("converged"):
+                    status = "converged"
+                elif patience is not None and score is not None and step - best_step >= patience:
+                    status = "early_stopping"
+                if checkpoint is not None and (checkpoint.due(step) or status != "max_passes"):
+                    lines = [{f.name: getattr(r, f.name) for f in fields(r)} for r in trace]
+                    checkpoint.save(
+                        {"state": state, "trace": lines, "best_theta": best_theta, "best_step": best_step,
+                         "seconds": record.seconds}
+                    )  # fmt: skip
+                if status != "max_passes":
+                    break
+        except KeyboardInterrupt:  # the last complete pass is what counts
+            status = "interrupted"
+        return Result(best_theta, trace, _certificate(trace, best_step), status, best_step)
+
+
+def _certificate(trace: list[Record], step: int) -> Certificate | None:
+    if step == 0 or trace[step - 1].objective is None:
+        return None
+    duals = [record.dual for record in trace if record.dual is not None]
+    primal = trace[step - 1].objective
+    return Certificate(primal, max(duals)) if duals and primal is not None else None
+
+
+def objective(problem: Problem, theta: Floats, C: float) -> float:
+    """Eq. (2): λ/2 ‖θ‖² + 1/m Σ_i L_i(θ) with λ = 1/(Cm)."""
+    return (0.5 * float(theta @ theta) / C + float(problem.losses(theta).sum())) / problem.m
+
+
+LEARNERS: dict[str, type[Learner]] = {}
+
+
+def register_learner(name: str) -> Callable[[type[Learner]], type[Learner]]:
+    """Make a learner known by name."""
+
+    def add(kind: type[Learner]) -> type[Learner]:
+        LEARNERS[name] = kind
+        return kind
+
+    return add
+
+
+def find_learner(name: str) -> type[Learner]:
+    """The learner of that name; an unknown one is an error with the nearest."""
+    if name not in LEARNERS:
+        raise unknown_name("learner", name, LEARNERS)
+    return LEARNERS[name]

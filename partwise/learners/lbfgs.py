@@ -1,0 +1,179 @@
+"""L-BFGS for the smooth losses, and OWL-QN where there is an L1 term.
+
+    min_θ  Σ_i L_i(θ) + 1/C ( (1 − ρ)/2 ‖θ‖² + ρ ‖θ‖₁ ),     ρ = l1_ratio,
+
+reported, as every objective here, divided by m. Limited-memory BFGS (Nocedal 1980) with a backtracking line search
+(Armijo; steps that fail the curvature condition are not remembered); for ρ > 0 the orthant-wise method of
+Andrew & Gao (2007): pseudo-gradient, directions and steps kept within one orthant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from partwise.exceptions import ParameterError
+from partwise.learners.base import Floats, Learner, State, register_learner
+from partwise.learners.online import DCA
+from partwise.losses import Loss
+from partwise.problem import Problem
+
+__all__ = ["LBFGS"]
+
+
+@register_learner("lbfgs")
+@dataclass(frozen=True)
+class LBFGS(Learner):
+    """Batch quasi-Newton on all threads of the problem.
+
+    Parameters
+    ----------
+    l1_ratio : float in [0, 1]
+        0: L2 alone; 1: L1 alone; between: elastic net.
+    memory : int
+        Number of remembered steps.
+    tolerance : float
+        Converged when ‖gradient‖ ≤ tolerance · max(1, ‖θ‖), or when the objective fell by less than
+        ``tolerance`` · 0.1 relatively over the last ten passes.
+    warm_passes : int
+        Passes of DCA before the first step.
+    """
+
+    losses: ClassVar[str] = "smooth convex losses (β < ∞)"
+
+    l1_ratio: float = 0.0
+    memory: int = 6
+    tolerance: float = 1e-5
+    warm_passes: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.l1_ratio <= 1:
+            raise ParameterError("l1_ratio", "LBFGS", "between 0 and 1", self.l1_ratio)
+        if not self.memory >= 1:
+            raise ParameterError("memory", "LBFGS", "at least 1", self.memory)
+        if not self.tolerance >= 0:
+            raise ParameterError("tolerance", "LBFGS", "a number ≥ 0", self.tolerance)
+
+    def accepts(self, loss: Loss) -> bool:
+        return loss.smooth
+
+    def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+        if self.warm_passes:
+            warm = DCA(C=self.C, max_passes=self.warm_passes, random_state=self.random_state)
+            theta = warm.fit(problem, theta=theta).theta
+        value, gradient = self._smooth(problem, theta)
+        value += self._l1 * float(np.abs(theta).sum())
+        return {
+            "theta": theta,
+            "value": value,
+            "gradient": gradient,
+            "steps": np.zeros((self.memory, problem.dim)),
+            "changes": np.zeros((self.memory, problem.dim)),
+            "remembered": 0,
+            "values": np.full(10, np.inf),
+        }
+
+    @property
+    def _l1(self) -> float:
+        return self.l1_ratio / self.C
+
+    @property
+    def _l2(self) -> float:
+        return (1.0 - self.l1_ratio) / self.C
+
+    def _smooth(self, problem: Problem, theta: Floats) -> tuple[float, Floats]:
+        """The objective without its L1 term, and its gradient."""
+        value, gradient = problem.loss_and_gradient(theta)
+        if self._l2:
+            value += 0.5 * self._l2 * float(theta @ theta)
+            gradient += self._l2 * theta
+        return value, gradient
+
+    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+        theta, l1 = state["theta"], self._l1
+        descent = -_pseudo_gradient(theta, state["gradient"], l1)
+        direction = _two_loop(descent, state)
+        if l1:
+            direction[direction * descent <= 0] = 0.0  # stay in the orthant that the pseudo-gradient points to
+        slope = -float(direction @ descent)
+        if slope >= 0:  # the memory has gone stale: forget it
+            state["remembered"] = 0
+            direction, slope = descent.copy(), -float(descent @ descent)
+        size = 1.0 if state["remembered"] else 1.0 / max(math.sqrt(-slope), 1e-300)
+        orthant = np.where(theta != 0, np.sign(theta), np.sign(descent)) if l1 else None
+        evaluations, accepted = 0, False
+        while evaluations < 30 and slope < 0:
+            new = theta + size * direction
+            if orthant is not None:
+                new[new * orthant < 0] = 0.0
+            value, gradient = self._smooth(problem, new)
+            value += l1 * float(np.abs(new).sum())
+            evaluations += 1
+            decrease = float((new - theta) @ -descent) if l1 else size * slope
+            if value <= state["value"] + 1e-4 * decrease:
+                accepted = True
+                break
+            size *= 0.5
+        if accepted:
+            _remember(state, new - theta, gradient - state["gradient"])
+            state["theta"], state["value"], state["gradient"] = new, value, gradient
+        values = state["values"]
+        past, now = values[0], state["value"]
+        values[:-1] = values[1:]
+        values[-1] = now
+        norm = float(np.linalg.norm(_pseudo_gradient(state["theta"], state["gradient"], l1)))
+        small = norm <= self.tolerance * max(1.0, float(np.linalg.norm(state["theta"])))
+        slow = past - now <= 0.1 * self.tolerance * abs(now) if np.isfinite(past) else False
+        return {
+            "objective": now / problem.m,
+            "dual": self._lower_bound(problem, state, norm),
+            "extra": {"gradient_norm": norm, "evaluations": float(evaluations), "step": size if accepted else 0.0},
+            "converged": small or slow or not accepted,
+        }
+
+    def _lower_bound(self, problem: Problem, state: State, norm: float) -> float | None:
+        """P − ‖∇P‖²/(2λ') ≤ min P for a λ'-strongly convex P: a certificate from strong convexity alone."""
+        if not self._l2 or not problem.loss.convex:
+            return None
+        return (state["value"] - 0.5 * norm * norm / self._l2) / problem.m
+
+
+def _pseudo_gradient(theta: Floats, gradient: Floats, l1: float) -> Floats:
+    """The subgradient of smallest norm of the objective with its L1 term."""
+    if not l1:
+        return gradient
+    shrunk = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
+    return np.where(theta == 0, shrunk, gradient + l1 * np.sign(theta))
+
+
+def _two_loop(descent: Floats, state: State) -> Floats:
+    """H·descent by the two-loop recursion over the remembered steps, newest first."""
+    n, direction = state["remembered"], descent.copy()
+    steps, changes = state["steps"], state["changes"]
+    slots = [(n - 1 - j) % len(steps) for j in range(min(n, len(steps)))]
+    weights = []
+    for j in slots:
+        weight = float(steps[j] @ direction) / float(steps[j] @ changes[j])
+        direction -= weight * changes[j]
+        weights.append(weight)
+    if slots:
+        newest = slots[0]
+        direction *= float(steps[newest] @ changes[newest]) / float(changes[newest] @ changes[newest])
+    for j, weight in zip(reversed(slots), reversed(weights), strict=True):
+        other = float(changes[j] @ direction) / float(steps[j] @ changes[j])
+        direction += (weight - other) * steps[j]
+    return direction
+
+
+def _remember(state: State, step: Floats, change: Floats) -> None:
+    curvature = float(step @ change)
+    if curvature <= 1e-10 * float(change @ change):
+        return
+    slot = state["remembered"] % len(state["steps"])
+    state["steps"][slot], state["changes"][slot] = step, change
+    state["remembered"] += 1

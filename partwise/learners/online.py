@@ -1,0 +1,245 @@
+"""Online learners: one compiled loop, θ ← θ − η_t ∇L_t(θ), and the rules for η_t.
+
+==============  ==========================================  =======================================
+rule            η_t                                         shrinks θ by
+==============  ==========================================  =======================================
+perceptron      1                                           —
+SGD             η / (1 + (t − 1)/m)                         1 − η_t λ  (gradient of λ/2 ‖θ‖²)
+DCA             min(1/(λm), L_t / ‖∇L_t‖²), eq. (15)        —
+==============  ==========================================  =======================================
+
+DCA (Martins et al. 2010, Algorithms 1 and 2) takes any loss of the family; with the hinge it is 1-best MIRA. In its
+first pass every step raises the dual, eq. (10), by at least λm η_t (L_t − η_t/2 ‖∇L_t‖²) ≥ 0, so that the sum of
+these is a lower bound of the optimum; later passes are the paper's heuristic and certify nothing.
+
+θ is kept as a·v and its running sum as A·v − w (A the sum of the a's), so that shrinking and averaging
+cost nothing beyond the sparse update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from partwise._compile import kernel
+from partwise._math import total_size
+from partwise.exceptions import ParameterError
+from partwise.features.base import accumulate, feature_scores, squared_norm
+from partwise.learners.base import Floats, Learner, State, objective, register_learner
+from partwise.losses import Loss, MaxLoss, PredictionLoss, loss_parts
+from partwise.problem import Problem
+from partwise.structures.base import part_count
+
+__all__ = ["DCA", "SGD", "Perceptron"]
+
+PERCEPTRON, GRADIENT, ASCENT = 0, 1, 2
+
+
+@kernel
+def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
+    """One pass in the given order. ``counters``: a, A, t, Σ loss, dual, number of updates.
+
+    ``w`` (dim,) collects Σ A·δ for the average, or has length 0 where no average is wanted.
+    """
+    m = order.shape[0]
+    a, total_a, t = counters[0], counters[1], counters[2]
+    for place in range(m):
+        i = order[place]
+        n = part_count(data.space, i)
+        feature_scores(data.features, i, v, buffers.scores, 0)
+        scores, parts, spare = buffers.scores[:n], buffers.parts[:n], buffers.spare[:n]
+        if a != 1.0:
+            for r in range(n):
+                scores[r] *= a
+        loss = loss_parts(data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare)
+        counters[3] += loss
+        step = 0.0
+        if rule == PERCEPTRON:  # also where a wrong output merely ties with the gold one, as at θ = 0
+            step = 1.0 if total_size(parts, 0, n) > 0.0 else 0.0
+        elif rule == GRADIENT:
+            step = eta / (1.0 + t / m)
+            a *= 1.0 - step / (C * m)
+        elif loss > 0.0:  # footnote 17: an approximate loss may come out negative; then no step is taken
+            norm = squared_norm(data.features, i, parts, scratch)
+            if norm > 0.0:
+                step = min(C, loss / norm)
+                counters[4] += step * (loss - 0.5 * step * norm) / C
+        if step > 0.0:
+            counters[5] += 1.0
+            accumulate(data.features, i, parts, 0, -step / a, v)
+            if w.shape[0] > 0:
+                accumulate(data.features, i, parts, 0, -step / a * total_a, w)
+        total_a += a
+        t += 1.0
+        if a < 1e-9:  # fold a into v before it underflows
+            for j in range(v.shape[0]):
+                v[j] *= a
+            total_a /= a
+            a = 1.0
+    counters[0], counters[1], counters[2] = a, total_a, t
+
+
+@dataclass(frozen=True)
+class OnlineLearner(Learner):
+    """Settings common to the online learners.
+
+    Parameters
+    ----------
+    average : bool
+        Return the average of θ over all steps, as Algorithm 1 does, instead of the last one.
+    shuffle : bool
+        Visit the instances in a new random order in every pass.
+    trace_objective : bool
+        Evaluate eq. (2) after every pass (as dear as half a pass).
+    """
+
+    rule: ClassVar[int]
+
+    max_passes: int = 10
+    average: bool = True
+    shuffle: bool = True
+    trace_objective: bool = False
+
+    def rate(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> float:
+        """η, where the rule has one."""
+        return 0.0
+
+    def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+        return {
+            "eta": self.rate(problem, theta, score),
+            "v": theta,
+            "w": np.zeros(problem.dim if self.average else 0),
+            "counters": np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+            "rng": np.random.default_rng(self.random_state).bit_generator.state,
+            "zero_start": not theta.any(),
+        }
+
+    def loss_pack(self, loss: Loss) -> Any:
+        """The loss as this learner uses it."""
+        return loss.pack
+
+    def one_pass(self, problem: Problem, state: State, order: Any) -> None:
+        data = problem.data._replace(loss=self.loss_pack(problem.loss))
+        scratch = np.zeros(problem.dim if self.rule == ASCENT else 0)
+        problem.run(
+            online_pass, data, order, self.rule, self.C, state["eta"], problem.buffers(), scratch,
+            state["v"], state["w"], state["counters"],
+        )  # fmt: skip
+
+    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state["rng"]
+        order = rng.permutation(problem.m) if self.shuffle else np.arange(problem.m)
+        state["rng"] = rng.bit_generator.state
+        counters = state["counters"]
+        counters[3:6] = 0.0
+        first = counters[2] == 0.0
+        self.one_pass(problem, state, order)
+        known: dict[str, Any] = {
+            "extra": {"online_loss": float(counters[3]) / problem.m, "updates": float(counters[5])},
+            "converged": counters[5] == 0.0,
+        }
+        if self.trace_objective:
+            known["objective"] = objective(problem, self.weights(state), self.C)
+        if self.rule == ASCENT and first and state["zero_start"] and problem.loss.convex:
+            known["dual"] = float(counters[4]) / problem.m
+        return known
+
+    def weights(self, state: State) -> Floats:
+        a, total_a, t = state["counters"][:3]
+        if not self.average or t == 0:
+            return a * state["v"]  # type: ignore[no-any-return]
+        return (total_a * state["v"] - state["w"]) / t  # type: ignore[no-any-return]
+
+
+@register_learner("perceptron")
+@dataclass(frozen=True)
+class Perceptron(OnlineLearner):
+    """θ ← θ − ∇L_t with the perceptron loss: φ(x, y) − φ(x, ŷ) for every wrong ŷ; averaged (Collins 2002).
+
+    Regularised by averaging alone: C is not used. It always takes its own loss, L(∞, 0).
+    """
+
+    rule = PERCEPTRON
+    losses: ClassVar[str] = "the perceptron loss"
+
+    def accepts(self, loss: Loss) -> bool:
+        return loss == Loss.named("perceptron")
+
+
+@register_learner("sgd")
+@dataclass(frozen=True)
+class SGD(OnlineLearner):
+    """θ ← (1 − η_t λ)θ − η_t ∇L_t, η_t = η/(1 + (t − 1)/m) (LeCun et al. 1998), §5 of Martins et al.
+
+    Parameters
+    ----------
+    eta : float, optional
+        η. If absent, each of ``candidates`` runs one pass and the best is kept: by the held-out score if there is
+        one, as in §5, else by the objective, eq. (2).
+    """
+
+    rule = GRADIENT
+
+    average: bool = False
+    eta: float | None = None
+    candidates: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eta is not None:
+            self._positive("eta")
+        if not self.candidates or not all(c > 0 for c in self.candidates):
+            raise ParameterError("candidates", "SGD", "positive numbers", self.candidates)
+
+    def rate(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> float:
+        if self.eta is not None:
+            return self.eta
+        best, best_value = self.candidates[0], -np.inf
+        for eta in self.candidates:
+            trial = replace(self, eta=eta)
+            state = trial.start(problem, theta.copy(), None)
+            trial.advance(problem, state)
+            found = trial.weights(state)
+            if not np.isfinite(found).all():
+                continue
+            value = score(found) if score is not None else -objective(problem, found, self.C)
+            if value > best_value:
+                best, best_value = eta, value
+        return best
+
+
+@register_learner("dca")
+@dataclass(frozen=True)
+class DCA(OnlineLearner):
+    """Dual coordinate ascent: Algorithms 1 and 2, η_t = min(1/(λm), L_t/‖∇L_t‖²), eq. (15).
+
+    With the hinge this is the max-loss variant of 1-best MIRA (passive–aggressive).
+
+    Parameters
+    ----------
+    variant : {"max_loss", "prediction"}
+        Which output the hinge is taken at: the most violated one, or the plain prediction (footnote 11).
+    """
+
+    rule = ASCENT
+
+    variant: str = "max_loss"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variant not in ("max_loss", "prediction"):
+            raise ParameterError("variant", "DCA", "'max_loss' or 'prediction'", self.variant)
+
+    @property
+    def losses(self) -> str:  # type: ignore[override]
+        return "any loss" if self.variant == "max_loss" else "losses with β = ∞"
+
+    def accepts(self, loss: Loss) -> bool:
+        return self.variant == "max_loss" or isinstance(loss.pack, MaxLoss)
+
+    def loss_pack(self, loss: Loss) -> Any:
+        return loss.pack if self.variant == "max_loss" else PredictionLoss(loss.gamma)

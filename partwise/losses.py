@@ -1,0 +1,236 @@
+"""The loss family L(β,γ) of Martins et al. (2010), eq. (3), and its differences.
+
+    L(β,γ)(θ; x, y) = 1/β log Σ_{y'} exp β( θᵀ(φ(x,y') − φ(x,y)) + γ ℓ(y',y) )                              (3)
+
+==================  =====  =====
+name                β      γ
+==================  =====  =====
+``crf``             1      0
+``softmax_margin``  1      1
+``svm``             ∞      1
+``perceptron``      ∞      0
+==================  =====  =====
+
+Value and gradient come from one call of an oracle on part scores, eqs. (8) and (9): with the cost written over parts,
+ℓ(y',y) = p·z' + q, and z̄ the marginals (β < ∞) or the argmax (β = ∞) of the scores s + γp at inverse temperature β,
+
+    L = 1/β log Z(β(s + γp)) − s·z + γq,          ∇L = F(z̄ − z).
+
+``risk`` and ``ramp`` are the non-convex differences δL = L(β,γ) − L(β,0) of footnote 1: at β = 1 the upper bound
+log E exp γℓ of the expected cost, at β = ∞ the structured ramp loss.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from partwise._compile import Generic, kernel
+from partwise.exceptions import ParameterError, unknown_name
+from partwise.structures.base import argmax, marginals, part_count
+
+__all__ = ["LOSSES", "Loss", "loss_parts"]
+
+
+class MaxLoss(NamedTuple):
+    """β = ∞: an argmax."""
+
+    gamma: float
+
+
+class SoftmaxLoss(NamedTuple):
+    """β < ∞: marginals."""
+
+    beta: float
+    gamma: float
+
+
+class PredictionLoss(NamedTuple):
+    """The hinge at the plain argmax: s·(ẑ − z) + γℓ(ẑ, y). For the prediction-based variant of MIRA."""
+
+    gamma: float
+
+
+class MaxDifference(NamedTuple):
+    """L(∞,γ) − L(∞,0): the structured ramp."""
+
+    gamma: float
+
+
+class SoftmaxDifference(NamedTuple):
+    """L(β,γ) − L(β,0): a bound of the risk."""
+
+    beta: float
+    gamma: float
+
+
+@Generic
+def soften(loss, space, i, scores, work, parts):
+    """parts ← z̄ of the scores at the loss's inverse temperature; returns 1/β log Z(β·scores). Scales ``scores``."""
+
+
+@soften.register(MaxLoss)
+def _(loss, space, i, scores, work, parts):
+    return argmax(space, i, scores, work, parts)
+
+
+@soften.register(SoftmaxLoss)
+def _(loss, space, i, scores, work, parts):
+    for r in range(part_count(space, i)):
+        scores[r] *= loss.beta
+    return marginals(space, i, scores, work, parts) / loss.beta
+
+
+@Generic
+def gold_score(gold, loss, i, scores, work, spare):
+    """s·z of the gold output; where gold is a set of outputs, 1/β log Z over it. May leave its parts in ``spare``."""
+
+
+@Generic
+def subtract_gold(gold, i, spare, parts):
+    """parts ← parts − z of the gold output, or the z̄ of a set of them that ``gold_score`` left in ``spare``."""
+
+
+@Generic
+def add_cost(cost, i, gamma, scores):
+    """scores ← scores + γp; returns q, where the cost of instance i is ℓ(y') = p·z' + q."""
+
+
+@Generic
+def loss_parts(loss, space, gold, cost, i, scores, work, parts, spare):
+    """parts ← z̄ − z, eq. (9) in part space; returns L, eq. (8). ``scores`` (s on entry) is overwritten."""
+
+
+# Each call between compiled functions costs compile time, because numba optimises a caller together with all that
+# it calls. So the helpers here are inlined, and every loss calls its oracle directly.
+
+
+@kernel(inline="always")
+def _scale(space, i, beta, scores):
+    if beta != 1.0:
+        for r in range(part_count(space, i)):
+            scores[r] *= beta
+
+
+@loss_parts.register(MaxLoss)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    target = gold_score(gold, loss, i, scores, work, spare)
+    if loss.gamma != 0.0:
+        target -= loss.gamma * add_cost(cost, i, loss.gamma, scores)
+    value = argmax(space, i, scores, work, parts)
+    subtract_gold(gold, i, spare, parts)
+    return value - target
+
+
+@loss_parts.register(SoftmaxLoss)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    target = gold_score(gold, loss, i, scores, work, spare)
+    if loss.gamma != 0.0:
+        target -= loss.gamma * add_cost(cost, i, loss.gamma, scores)
+    _scale(space, i, loss.beta, scores)
+    value = marginals(space, i, scores, work, parts) / loss.beta
+    subtract_gold(gold, i, spare, parts)
+    return value - target
+
+
+@loss_parts.register(PredictionLoss)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    target = gold_score(gold, loss, i, scores, work, spare)
+    n = part_count(space, i)
+    value = argmax(space, i, scores, work, parts)
+    for r in range(n):
+        scores[r] = 0.0
+    constant = add_cost(cost, i, loss.gamma, scores)
+    for r in range(n):
+        value += scores[r] * parts[r]
+    subtract_gold(gold, i, spare, parts)
+    return value + loss.gamma * constant - target
+
+
+@loss_parts.register(MaxDifference)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    plain = argmax(space, i, scores, work, spare)
+    constant = add_cost(cost, i, loss.gamma, scores)
+    value = argmax(space, i, scores, work, parts)
+    for r in range(part_count(space, i)):
+        parts[r] -= spare[r]
+    return value + loss.gamma * constant - plain
+
+
+@loss_parts.register(SoftmaxDifference)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    _scale(space, i, loss.beta, scores)
+    plain = marginals(space, i, scores, work, spare) / loss.beta
+    constant = add_cost(cost, i, loss.beta * loss.gamma, scores)
+    value = marginals(space, i, scores, work, parts) / loss.beta
+    for r in range(part_count(space, i)):
+        parts[r] -= spare[r]
+    return value + loss.gamma * constant - plain
+
+
+LOSSES: dict[str, tuple[float, float, bool]] = {
+    "crf": (1.0, 0.0, False),
+    "softmax_margin": (1.0, 1.0, False),
+    "svm": (math.inf, 1.0, False),
+    "perceptron": (math.inf, 0.0, False),
+    "risk": (1.0, 1.0, True),
+    "ramp": (math.inf, 1.0, True),
+}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A point of the family: β ∈ (0, ∞], γ ≥ 0; ``difference`` selects δL = L(β,γ) − L(β,0).
+
+    Examples
+    --------
+    >>> Loss.named("svm")
+    Loss(beta=inf, gamma=1.0, difference=False)
+    >>> Loss(beta=3.0, gamma=1.0).oracle
+    'marginals'
+    """
+
+    beta: float = 1.0
+    gamma: float = 0.0
+    difference: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.beta > 0:
+            raise ParameterError("beta", "Loss", "a positive number or infinity", self.beta)
+        if not (self.gamma >= 0 and math.isfinite(self.gamma)):
+            raise ParameterError("gamma", "Loss", "a finite number ≥ 0", self.gamma)
+
+    @classmethod
+    def named(cls, name: str) -> Loss:
+        """The loss of that name; see the table above."""
+        if name not in LOSSES:
+            raise unknown_name("loss", name, LOSSES)
+        return cls(*LOSSES[name])
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the gradient is continuous: β < ∞."""
+        return math.isfinite(self.beta)
+
+    @property
+    def convex(self) -> bool:
+        return not self.difference
+
+    @property
+    def oracle(self) -> str:
+        """The oracle of the structure that value and gradient need."""
+        return "marginals" if self.smooth else "argmax"
+
+    @property
+    def pack(self) -> Any:
+        """What the kernels see; its type says which oracle they call."""
+        if self.difference:
+            return SoftmaxDifference(self.beta, self.gamma) if self.smooth else MaxDifference(self.gamma)
+        return SoftmaxLoss(self.beta, self.gamma) if self.smooth else MaxLoss(self.gamma)
+
+    def __str__(self) -> str:
+        for name, point in LOSSES.items():
+            if point == (self.beta, self.gamma, self.difference):
+                return name
+        return f"{'δ' if self.difference else ''}L(β={self.beta:g}, γ={self.gamma:g})"

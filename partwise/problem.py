@@ -1,0 +1,296 @@
+"""Problem: a packed training set behind a few compiled calls; all that a learner sees.
+
+It joins a structure, a feature map, gold parts, costs and a loss, and answers: loss and gradient of instance i, of
+all; argmax and k-best of instance i. Whether that runs compiled or in plain Python depends on what it was given, and
+no learner can tell the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise._compile import composite, kernel
+from partwise.costs import Cost, Hamming
+from partwise.exceptions import InputError, ParameterError
+from partwise.features.base import Features, accumulate, feature_parts, feature_scores
+from partwise.losses import Loss, add_cost, gold_score, loss_parts, soften, subtract_gold
+from partwise.structures.base import Floats, Structure, part_count, work_size
+
+__all__ = ["PartialGold", "Problem", "SparseParts"]
+
+#: Instances are summed in this many blocks, whatever the number of threads: results do not depend on it.
+BLOCKS = 8
+
+
+class SparseParts(NamedTuple):
+    """A sparse vector of parts for every instance: numbers and values, with a constant beside it."""
+
+    offsets: NDArray[np.int64]  # (n + 1,)
+    numbers: NDArray[np.int32]
+    values: NDArray[np.float64]
+    constants: NDArray[np.float64]  # (n,), the q of a cost p·z + q; or (0,)
+
+
+@gold_score.register(SparseParts)
+def _(gold, loss, i, scores, work, spare):
+    total = 0.0
+    for j in range(gold.offsets[i], gold.offsets[i + 1]):
+        total += gold.values[j] * scores[gold.numbers[j]]
+    return total
+
+
+@subtract_gold.register(SparseParts)
+def _(gold, i, spare, parts):
+    for j in range(gold.offsets[i], gold.offsets[i + 1]):
+        parts[gold.numbers[j]] -= gold.values[j]
+
+
+@add_cost.register(SparseParts)
+def _(cost, i, gamma, scores):
+    for j in range(cost.offsets[i], cost.offsets[i + 1]):
+        scores[cost.numbers[j]] += gamma * cost.values[j]
+    return cost.constants[i]
+
+
+class PartialGold(NamedTuple):
+    """Gold known only as a smaller space of the same parts: labels that some positions may have."""
+
+    space: Any
+
+
+@gold_score.register(PartialGold)
+def _(gold, loss, i, scores, work, spare):
+    return soften(loss, gold.space, i, scores.copy(), work, spare)
+
+
+@subtract_gold.register(PartialGold)
+def _(gold, i, spare, parts):
+    for r in range(part_count(gold.space, i)):
+        parts[r] -= spare[r]
+
+
+class Data(NamedTuple):
+    """What the kernels see of a problem."""
+
+    space: Any
+    features: Any
+    gold: Any
+    cost: Any
+    loss: Any
+
+
+class Buffers(NamedTuple):
+    """Scratch memory for one thread, large enough for the largest instance."""
+
+    scores: Floats
+    parts: Floats
+    spare: Floats
+    work: Floats
+
+
+@composite
+def instance_loss(data, i, theta, buffers):
+    """L_i(θ); leaves z̄ − z in ``buffers.parts``."""
+    n = part_count(data.space, i)
+    feature_scores(data.features, i, theta, buffers.scores, 0)
+    scores, parts, spare = buffers.scores[:n], buffers.parts[:n], buffers.spare[:n]
+    return loss_parts(data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare)
+
+
+@kernel
+def block_gradient(data, start, stop, theta, buffers, gradient):
+    """Σ_i L_i over a block; adds Σ_i F_i(z̄_i − z_i) to ``gradient``."""
+    total = 0.0
+    for i in range(start, stop):
+        total += instance_loss(data, i, theta, buffers)
+        accumulate(data.features, i, buffers.parts, 0, 1.0, gradient)
+    return total
+
+
+@kernel
+def block_losses(data, start, stop, theta, buffers, losses):
+    """losses[i] ← L_i(θ) over a block."""
+    for i in range(start, stop):
+        losses[i] = instance_loss(data, i, theta, buffers)
+
+
+@kernel
+def reduce_blocks(buffers, start, stop, out):
+    """out ← Σ_k buffers[k] over start:stop, in the order of k; zeroes the buffers for the next time."""
+    for j in range(start, stop):
+        total = 0.0
+        for k in range(buffers.shape[0]):
+            total += buffers[k, j]
+            buffers[k, j] = 0.0
+        out[j] = total
+
+
+@kernel
+def instance_sizes(space, n, parts, work):
+    """parts[i], work[i] ← what instance i needs."""
+    for i in range(n):
+        parts[i] = part_count(space, i)
+        work[i] = work_size(space, i)
+
+
+class Problem:
+    """min_θ λ/2 ‖θ‖² + 1/m Σ_i L(θ; x_i, y_i), eq. (2), without the regulariser, which is the learner's.
+
+    Parameters
+    ----------
+    space : Structure
+    features : Features
+    outputs : sequence of m gold outputs, or a Structure
+        A Structure stands for partial knowledge: the same parts, but only the outputs that might be gold.
+    loss : Loss or its name
+    cost : Cost
+    n_threads : int
+        How many threads evaluate the sum over instances. The result does not depend on it.
+    """
+
+    def __init__(
+        self,
+        space: Structure,
+        features: Features,
+        outputs: Sequence[Any] | Structure,
+        loss: Loss | str = "crf",
+        cost: Cost | None = None,
+        *,
+        n_threads: int = 1,
+    ) -> None:
+        if n_threads < 1:
+            raise ParameterError("n_threads", "Problem", "at least 1", n_threads)
+        if len(outputs) != len(space):
+            raise InputError(f"X has {len(space)} instances but y has {len(outputs)}")
+        if len(space) == 0:
+            raise InputError("a problem needs at least one instance")
+        self.space, self.features, self.n_threads = space, features, n_threads
+        self.loss = Loss.named(loss) if isinstance(loss, str) else loss
+        self.cost = cost or Hamming()
+        self.m, self.dim = len(space), features.dim
+        gold, costs = self._encode(outputs)
+        self.data = Data(space.pack, features.pack, gold, costs, self.loss.pack)
+        self.compiled = all(hasattr(pack, "_fields") for pack in (space.pack, features.pack))
+        parts, work = np.zeros(self.m, np.int64), np.zeros(self.m, np.int64)
+        self.run(instance_sizes, space.pack, self.m, parts, work)
+        for i in range(self.m) if not self.compiled else (0, self.m - 1):
+            scored = feature_parts(features.pack, i)
+            if scored != parts[i]:
+                raise InputError(f"features score {scored} parts of instance {i}, the structure has {parts[i]}")
+        self._size = (int(parts.max()), int(work.max()))
+        # block borders: equal numbers of parts, fixed by the data alone
+        ends = np.searchsorted(np.cumsum(parts), parts.sum() * np.arange(1, BLOCKS) / BLOCKS)
+        self._borders = np.unique(np.concatenate([[0], ends, [self.m]]))
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 and self.compiled else None
+        self._gradients: Floats | None = None
+
+    def _encode(self, outputs: Any) -> tuple[Any, SparseParts]:
+        if isinstance(outputs, Structure):
+            return PartialGold(outputs.pack), self._partial_costs(outputs)
+        offsets, numbers, values = self.space.encode_all(outputs)
+        self._check_gold(offsets, numbers, values)
+        return SparseParts(offsets, numbers, values, np.zeros(0)), self._costs(offsets, numbers, values)
+
+    def _check_gold(self, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats) -> None:
+        if not self.space.constrained:
+            return
+        for i in range(self.m):
+            parts = np.zeros(self.space.n_parts(i))
+            here = slice(offsets[i], offsets[i + 1])
+            np.add.at(parts, numbers[here], values[here])
+            if not self.space.allows(i, parts):
+                raise InputError(f"gold output of instance {i}: {self.space.forbidden_part(i, parts)}")
+
+    def _costs(self, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats) -> SparseParts:
+        sparse = self.cost.sparse_parts(self.space, offsets, numbers, values)
+        if sparse is not None:
+            return SparseParts(*sparse)
+        rows, columns, data, constants = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)], []
+        for i in range(self.m):
+            atoms = np.zeros(self.space.n_parts(i))
+            here = slice(offsets[i], offsets[i + 1])
+            np.add.at(atoms, numbers[here], values[here])
+            p, q = self.cost.parts(atoms[: self.space.n_atoms(i)])
+            used = np.flatnonzero(p)
+            rows.append(np.array([len(used)]))
+            columns.append(used.astype(np.int32))
+            data.append(p[used])
+            constants.append(q)
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(rows))]).astype(np.int64)
+        return SparseParts(starts, np.concatenate(columns), np.concatenate(data), np.array(constants))
+
+    def _partial_costs(self, outputs: Structure) -> SparseParts:
+        if self.loss.gamma != 0:
+            raise ParameterError("gamma", "Loss", "0 where the gold outputs are only partly known", self.loss.gamma)
+        return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
+
+    def run(self, function: Any, *args: Any) -> Any:
+        """Call a kernel: compiled where every pack is, else its Python source."""
+        return (function if self.compiled else getattr(function, "py_func", function))(*args)
+
+    def buffers(self) -> Buffers:
+        """Scratch memory for one thread."""
+        n, work = self._size
+        return Buffers(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(work))
+
+    def _over_blocks(self, task: Callable[[int, int, int], Any]) -> list[Any]:
+        """task(block, start, stop) for every block, in threads; results in the order of the blocks."""
+        spans = [(k, int(a), int(b)) for k, (a, b) in enumerate(zip(self._borders, self._borders[1:], strict=False))]
+        if self._pool is None:
+            return [task(*span) for span in spans]
+        return list(self._pool.map(lambda span: task(*span), spans))
+
+    def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
+        """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances."""
+        if self._gradients is None:
+            self._gradients = np.zeros((len(self._borders) - 1, self.dim))
+        gradients = self._gradients
+
+        def task(k: int, start: int, stop: int) -> float:
+            return float(self.run(block_gradient, self.data, start, stop, theta, self.buffers(), gradients[k]))
+
+        total = sum(self._over_blocks(task))
+        gradient = np.empty(self.dim)
+        cuts = np.linspace(0, self.dim, self.n_threads + 1).astype(int)
+        spans = list(zip(cuts, cuts[1:], strict=False))
+        if self._pool is None:
+            reduce_blocks(gradients, 0, self.dim, gradient)
+        else:
+            list(self._pool.map(lambda span: reduce_blocks(gradients, *span, gradient), spans))
+        return total, gradient
+
+    def losses(self, theta: Floats) -> Floats:
+        """L_i(θ) of every instance, shape (m,)."""
+        out = np.empty(self.m)
+        self._over_blocks(
+            lambda k, start, stop: self.run(block_losses, self.data, start, stop, theta, self.buffers(), out)
+        )
+        return out
+
+    def instance(self, i: int, theta: Floats) -> tuple[float, Floats]:
+        """(L_i(θ), z̄ − z): value and gradient in part space of one instance."""
+        buffers = self.buffers()
+        losses = np.zeros(self.m)
+        self.run(block_losses, self.data, i, i + 1, theta, buffers, losses)
+        return float(losses[i]), buffers.parts[: self.space.n_parts(i)].copy()
+
+    def scores(self, i: int, theta: Floats) -> Floats:
+        """F_iᵀθ."""
+        return self.features.scores(i, theta)
+
+    def argmax(self, i: int, theta: Floats) -> Floats:
+        """Parts of the output of largest score of instance i."""
+        return self.space.argmax(i, self.scores(i, theta))
+
+    def kbest(self, i: int, theta: Floats, k: int) -> Floats:
+        """Parts of the k outputs of largest score of instance i."""
+        return self.space.kbest(i, self.scores(i, theta), k)
+
+    def predict(self, theta: Floats) -> list[Any]:
+        """The output of largest score of every instance."""
+        return [self.space.decode(i, self.argmax(i, theta)) for i in range(self.m)]

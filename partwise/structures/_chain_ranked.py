@@ -1,0 +1,149 @@
+"""Kernels of the chain beyond argmax and marginals: k-best lists, samples, feasibility."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partwise._compile import kernel
+from partwise._math import exp_shifted, largest
+from partwise.structures._chain_kernels import (
+    ChainSpace,
+    block_start,
+    log_forward,
+    masked,
+    part_count,
+    state_count,
+    viterbi,
+)
+from partwise.structures.base import kbest, work_size
+
+
+@kbest.register(ChainSpace)
+def _kbest(space, i, scores, work, parts, values):
+    """Exact k-best Viterbi: each state keeps its k best prefixes, merged from the lists of its predecessors.
+
+    O(T·L^k·(L + k·L)) time; the lists live in arrays of their own because their size depends on k.
+    """
+    k = values.shape[0]
+    length = space.offsets[i + 1] - space.offsets[i]
+    n_labels = space.n_labels
+    s = masked(space, i, scores, work)
+    width = state_count(space, space.order)
+    best = np.full((length, width, k), -np.inf)  # score of the prefix of rank r that ends in this state
+    source = np.zeros((length, width, k), np.int32)  # its previous state …
+    rank = np.zeros((length, width, k), np.int32)  # … and its rank there
+    head = np.zeros(width, np.int32)
+    for b in range(n_labels):
+        best[0, b, 0] = s[b]
+    for t in range(1, length):
+        previous = state_count(space, t - 1)
+        groups = state_count(space, t) // n_labels
+        at = block_start(space, length, t)
+        for h in range(groups * n_labels):
+            b = h % n_labels
+            head[:previous] = 0
+            for r in range(k):
+                top = -np.inf
+                chosen = -1
+                for p in range(h // n_labels, previous, groups):
+                    if head[p] < k:
+                        x = best[t - 1, p, head[p]] + s[at + p * n_labels + b]
+                        if x > top:
+                            top = x
+                            chosen = p
+                if chosen < 0:
+                    break
+                best[t, h, r] = top + s[t * n_labels + b]
+                source[t, h, r] = chosen
+                rank[t, h, r] = head[chosen]
+                head[chosen] += 1
+
+    last = length - 1
+    head[:] = 0
+    n = part_count(space, i)
+    for r in range(k):
+        state = -1
+        top = -np.inf
+        for h in range(state_count(space, last)):
+            if head[h] < k and best[last, h, head[h]] > top:
+                top = best[last, h, head[h]]
+                state = h
+        if state < 0:
+            return r
+        values[r] = top
+        place = head[state]
+        head[state] += 1
+        parts[r, :n] = 0.0
+        for t in range(last, -1, -1):
+            b = state % n_labels
+            parts[r, t * n_labels + b] = 1.0
+            if t > 0:
+                before = source[t, state, place]
+                place = rank[t, state, place]
+                parts[r, block_start(space, length, t) + before * n_labels + b] += 1.0
+                state = before
+    return k
+
+
+@kernel
+def sample(space, i, scores, work, uniform, draws):
+    """Forward filtering, backward sampling: p(h | h') ∝ exp(a_{t−1}(h) + s_t(h, b)) from the last state on.
+
+    In the log domain, with one uniform number a position and draw; returns log Z, and draws nothing if it is −inf.
+    """
+    length = space.offsets[i + 1] - space.offsets[i]
+    n_labels = space.n_labels
+    n = part_count(space, i)
+    s = masked(space, i, scores, work)
+    width = state_count(space, space.order)
+    alpha = work[n : n + length * width].reshape(length, width)
+    weights = work[n + length * width : n + (length + 1) * width]
+    mass = work[n + (length + 1) * width : n + (length + 2) * width]
+    log_partition = log_forward(space, length, s, alpha)
+    if log_partition == -np.inf:
+        return log_partition
+    for d in range(draws.shape[0]):
+        draws[d, :n] = 0.0
+        state = _draw(alpha[length - 1], state_count(space, length - 1), uniform[d, length - 1], mass)
+        for t in range(length - 1, 0, -1):
+            b = state % n_labels
+            draws[d, t * n_labels + b] = 1.0
+            groups = state_count(space, t) // n_labels
+            first = state // n_labels
+            at = block_start(space, length, t)
+            count = 0
+            for h in range(first, state_count(space, t - 1), groups):
+                weights[count] = alpha[t - 1, h] + s[at + h * n_labels + b]
+                count += 1
+            state = first + groups * _draw(weights, count, uniform[d, t - 1], mass)
+            draws[d, at + state * n_labels + b] += 1.0
+        draws[d, state] = 1.0
+    return log_partition
+
+
+@kernel
+def _draw(log_weights, count, uniform, mass):
+    """h < count drawn with probability ∝ exp(log_weights[h]), by inversion; ``mass`` (count,) is scratch."""
+    exp_shifted(log_weights, 0, count, 1.0, largest(log_weights, 0, count), mass, 0)
+    left = 0.0
+    for h in range(count):
+        left += mass[h]
+    left *= uniform
+    chosen = -1
+    for h in range(count):
+        if mass[h] > 0.0:
+            chosen = h  # the last possible one, should rounding leave a remainder
+            left -= mass[h]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@kernel
+def first_infeasible(space):
+    """The first instance whose hard constraints allow no output, or −1."""
+    for i in range(space.offsets.shape[0] - 1):
+        zeros = np.zeros(part_count(space, i))
+        if viterbi(space, i, zeros, np.empty(work_size(space, i)), zeros.copy()) == -np.inf:
+            return i
+    return -1

@@ -1,0 +1,295 @@
+"""Structure: the output spaces Y(x_1), …, Y(x_n) of a data set and their oracles on part scores.
+
+An output y is a vector of parts z = χ(y) (an indicator, or counts where several parts share one score), and its
+score is s·z. A structure knows nothing but that: no weights, no features, no losses, no files.
+
+Two ways to write one:
+
+* **Plain Python.** Subclass :class:`Structure`, list what you have in ``oracles`` and define those methods; an
+  argmax is enough for many learners.
+* **Compiled.** Subclass :class:`CompiledStructure`, put the packed arrays of all instances into a NamedTuple
+  (its ``pack``), and register kernels for the generic functions below with that NamedTuple. Compiled
+  learners reach them by the type of the pack; nothing else in the library changes.
+
+In both, parts are numbered 0 … n_parts(i) − 1 with the **atoms** first: the parts that a cost may count (labels,
+arcs, edges), as against those that only carry score (label pairs).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partwise._compile import Generic
+from partwise.exceptions import CapabilityError, InputError
+
+__all__ = [
+    "ORACLES",
+    "CompiledStructure",
+    "Structure",
+    "argmax",
+    "kbest",
+    "marginals",
+    "part_count",
+    "score_of",
+    "work_size",
+]
+
+Floats = NDArray[np.float64]
+
+#: Every oracle a structure may have, and what it answers.
+ORACLES = {
+    "argmax": "the output of largest score, eq. (7)",
+    "marginals": "log-partition, part marginals and entropy, eq. (6)",
+    "kbest": "the k outputs of largest score, in order",
+    "sample": "draws from the Gibbs distribution of the scores, eq. (5)",
+    "project": "Euclidean projection onto the marginal polytope",
+}
+
+
+# --------------------------------------------------------------------------------------------------
+# Generic functions: what compiled loops call. `space` is a structure's pack, `i` an instance.
+
+
+@Generic
+def part_count(space, i):
+    """Number of parts of instance i."""
+
+
+@Generic
+def work_size(space, i):
+    """Length of the float64 work array that the oracles below need for instance i."""
+
+
+@Generic
+def argmax(space, i, scores, work, parts):
+    """parts ← argmax_{z ∈ Y(x_i)} scores·z; returns the maximum, −inf if no output is allowed."""
+
+
+@Generic
+def marginals(space, i, scores, work, parts):
+    """parts ← E[z] under p(z) ∝ exp(scores·z); returns log Z."""
+
+
+@Generic
+def kbest(space, i, scores, work, parts, values):
+    """parts[r] ← the output of rank r, values[r] ← its score; returns how many there are, ≤ len(values)."""
+
+
+def score_of(scores: Floats, parts: Floats) -> float:
+    """scores·parts where 0·(−inf) counts as 0.
+
+    Examples
+    --------
+    >>> score_of(np.array([-np.inf, 2.0]), np.array([0.0, 1.0]))
+    2.0
+    """
+    used = parts != 0
+    return float(np.dot(scores[used], parts[used]))
+
+
+class Structure(ABC):
+    """Output spaces of n instances, in plain Python.
+
+    Required of a subclass: ``__len__``, ``n_parts``, ``encode``, ``oracles`` and the methods it names.
+    ``decode`` is needed to turn predictions into outputs; ``n_atoms`` where only some parts carry cost.
+
+    Examples
+    --------
+    At most two of the items of each instance:
+
+    >>> class UpToTwo(Structure):
+    ...     oracles = frozenset({"argmax"})
+    ...     def __init__(self, sizes): self.sizes = sizes
+    ...     def __len__(self): return len(self.sizes)
+    ...     def n_parts(self, i): return self.sizes[i]
+    ...     def encode(self, i, y): return np.isin(np.arange(self.sizes[i]), list(y)).astype(float)
+    ...     def decode(self, i, parts): return set(np.flatnonzero(parts).tolist())
+    ...     def argmax(self, i, scores):
+    ...         best = np.argsort(-scores)[:2]
+    ...         return self.encode(i, best[scores[best] > 0])
+    >>> space = UpToTwo([4])
+    >>> space.decode(0, space.argmax(0, np.array([0.3, -1.0, 2.0, 0.1])))
+    {0, 2}
+    """
+
+    oracles: ClassVar[frozenset[str]] = frozenset()
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of instances."""
+
+    @abstractmethod
+    def n_parts(self, i: int) -> int:
+        """Number of parts of instance i."""
+
+    @abstractmethod
+    def encode(self, i: int, y: Any) -> Floats:
+        """χ(y): the parts of output y of instance i, shape (n_parts(i),)."""
+
+    def n_atoms(self, i: int) -> int:
+        """How many of the first parts a cost may count; all of them unless a subclass says otherwise."""
+        return self.n_parts(i)
+
+    def decode(self, i: int, parts: Floats) -> Any:
+        """The output y with χ(y) = parts."""
+        raise self._lacks("decode")
+
+    def argmax(self, i: int, scores: Floats) -> Floats:
+        """The parts of the output of largest score."""
+        raise self._lacks("argmax")
+
+    def marginals(self, i: int, scores: Floats) -> tuple[float, Floats]:
+        """(log Z, E[z]) under p(z) ∝ exp(scores·z)."""
+        raise self._lacks("marginals")
+
+    def kbest(self, i: int, scores: Floats, k: int) -> Floats:
+        """The parts of the k outputs of largest score, best first, shape (≤ k, n_parts(i))."""
+        raise self._lacks("kbest")
+
+    def sample(self, i: int, scores: Floats, size: int, rng: np.random.Generator) -> Floats:
+        """``size`` draws from p(z) ∝ exp(scores·z), shape (size, n_parts(i))."""
+        raise self._lacks("sample")
+
+    def project(self, i: int, point: Floats) -> Floats:
+        """argmin_z ‖z − point‖² over the marginal polytope."""
+        raise self._lacks("project")
+
+    def entropy(self, i: int, scores: Floats) -> float:
+        """H = log Z − scores·E[z], by eq. (6)."""
+        log_partition, mean = self.marginals(i, scores)
+        return max(log_partition - score_of(np.asarray(scores, float), mean), 0.0)
+
+    @property
+    def constrained(self) -> bool:
+        """Whether hard constraints may forbid an output that ``encode`` accepts."""
+        return type(self).allows is not Structure.allows
+
+    def allows(self, i: int, parts: Floats) -> bool:
+        """Whether parts are an output that the hard constraints allow; True unless a subclass checks."""
+        return True
+
+    def forbidden_part(self, i: int, parts: Floats) -> str:
+        """Words for an error message: which part of a forbidden output is to blame."""
+        return "the output is outside the space"
+
+    @property
+    def pack(self) -> Any:
+        """What the generic functions are called with: the structure itself, or a NamedTuple of arrays."""
+        return self
+
+    def encode_all(self, outputs: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+        """Sparse parts of one output an instance, as (offsets, part numbers, values)."""
+        numbers: list[NDArray[np.int32]] = []
+        values: list[Floats] = []
+        offsets = np.zeros(len(outputs) + 1, np.int64)
+        for i, y in enumerate(outputs):
+            parts = np.asarray(self.encode(i, y), float)
+            if parts.shape != (self.n_parts(i),):
+                raise InputError(
+                    f"{type(self).__name__}.encode returned shape {parts.shape} for instance {i}; "
+                    f"expected ({self.n_parts(i)},)"
+                )
+            used = np.flatnonzero(parts).astype(np.int32)
+            numbers.append(used)
+            values.append(parts[used])
+            offsets[i + 1] = offsets[i] + len(used)
+        empty_numbers, empty_values = np.zeros(0, np.int32), np.zeros(0)
+        return offsets, np.concatenate([empty_numbers, *numbers]), np.concatenate([empty_values, *values])
+
+    def _lacks(self, oracle: str) -> CapabilityError:
+        has = ", ".join(sorted(self.oracles)) or "none"
+        return CapabilityError(f"{type(self).__name__} has no {oracle} (its oracles: {has})")
+
+
+class CompiledStructure(Structure):
+    """A structure whose oracles are kernels registered for its pack; the Python methods come for free."""
+
+    @property
+    @abstractmethod
+    def pack(self) -> Any:
+        """NamedTuple of the packed arrays of all instances."""
+
+    def n_parts(self, i: int) -> int:
+        return int(part_count(self.pack, i))
+
+    def _buffers(self, i: int, scores: ArrayLike, rows: int = 0) -> tuple[Floats, Floats, Floats]:
+        n = self.n_parts(i)
+        values = np.ascontiguousarray(scores, float)
+        if values.shape != (n,):
+            raise InputError(f"scores of instance {i} have shape {values.shape}; expected ({n},)")
+        return values, np.empty(work_size(self.pack, i)), np.zeros((rows, n) if rows else n)
+
+    def argmax(self, i: int, scores: ArrayLike) -> Floats:
+        values, work, parts = self._buffers(i, scores)
+        if argmax(self.pack, i, values, work, parts) == -np.inf:
+            raise InputError(f"no output of instance {i} has a finite score")
+        return parts
+
+    def marginals(self, i: int, scores: ArrayLike) -> tuple[float, Floats]:
+        values, work, parts = self._buffers(i, scores)
+        return float(marginals(self.pack, i, values, work, parts)), parts
+
+    def kbest(self, i: int, scores: ArrayLike, k: int) -> Floats:
+        values, work, parts = self._buffers(i, scores, rows=k)
+        return parts[: kbest(self.pack, i, values, work, parts, np.empty(k))]
+
+
+# Structures in plain Python: the generic functions call the methods, and check what comes back.
+
+
+def _checked(space: Structure, i: int, oracle: str, result: Any, shape: tuple[int, ...]) -> Floats:
+    array = np.asarray(result, float)
+    if array.shape != shape:
+        raise InputError(
+            f"{type(space).__name__}.{oracle} returned shape {array.shape} for instance {i}; expected {shape}"
+        )
+    if not np.isfinite(array).all():
+        raise InputError(f"{type(space).__name__}.{oracle} returned NaN or infinity for instance {i}")
+    return array
+
+
+@part_count.register(Structure)
+def _(space: Structure, i: int) -> int:
+    return space.n_parts(i)
+
+
+@work_size.register(Structure)
+def _(space: Structure, i: int) -> int:
+    return 0
+
+
+@argmax.register(Structure)
+def _(space: Structure, i: int, scores: Floats, work: Floats, parts: Floats) -> float:
+    n = space.n_parts(i)
+    best = _checked(space, i, "argmax", space.argmax(i, scores[:n]), (n,))
+    if not space.allows(i, best):
+        raise InputError(
+            f"{type(space).__name__}.argmax left the output space of instance {i}: "
+            + space.forbidden_part(i, best)
+        )
+    parts[:n] = best
+    return score_of(scores[:n], best)
+
+
+@marginals.register(Structure)
+def _(space: Structure, i: int, scores: Floats, work: Floats, parts: Floats) -> float:
+    n = space.n_parts(i)
+    log_partition, mean = space.marginals(i, scores[:n])
+    parts[:n] = _checked(space, i, "marginals", mean, (n,))
+    return float(log_partition)
+
+
+@kbest.register(Structure)
+def _(space: Structure, i: int, scores: Floats, work: Floats, parts: Floats, values: Floats) -> int:
+    n = space.n_parts(i)
+    found = np.asarray(space.kbest(i, scores[:n], len(values)), float)
+    found = _checked(space, i, "kbest", found, (len(found), n))
+    parts[: len(found), :n] = found
+    for rank, row in enumerate(found):
+        values[rank] = score_of(scores[:n], row)
+    return len(found)

@@ -1,0 +1,270 @@
+"""Multiclass: one variable with L labels, the smallest structure; binary classification is L = 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partwise._compile import kernel
+from partwise._math import exp_shifted, fill, largest, normalise
+from partwise.exceptions import InputError, ParameterError
+from partwise.structures.base import (
+    CompiledStructure,
+    Floats,
+    argmax,
+    kbest,
+    marginals,
+    part_count,
+    work_size,
+)
+
+__all__ = ["Multiclass"]
+
+
+class MulticlassSpace(NamedTuple):
+    """Packed instances: instance i is row i."""
+
+    offsets: NDArray[np.int64]  # (n + 1,) rows of instance i are offsets[i]:offsets[i + 1], always one
+    n_labels: int
+    allowed: NDArray[np.uint8]  # (n, L), or (0, L) where every label is
+
+
+@part_count.register(MulticlassSpace)
+def _(space, i):
+    return space.n_labels
+
+
+@work_size.register(MulticlassSpace)
+def _(space, i):
+    return 2 * space.n_labels  # masked scores; sorted candidates of a projection, or the mass of a draw
+
+
+@kernel
+def masked(space, i, scores, work):
+    """The scores to use: the given ones, or a copy in ``work`` with −inf for forbidden labels."""
+    if space.allowed.shape[0] == 0:
+        return scores
+    for b in range(space.n_labels):
+        work[b] = scores[b] if space.allowed[i, b] != 0 else -np.inf
+    return work
+
+
+@kernel
+def _best(s, n):
+    """The first of the labels of largest score; −1 where all are −inf."""
+    best, top = -1, -np.inf
+    for b in range(n):
+        if s[b] > top:
+            best, top = b, s[b]
+    return best
+
+
+@argmax.register(MulticlassSpace)
+def _(space, i, scores, work, parts):
+    s = masked(space, i, scores, work)
+    fill(parts, 0, space.n_labels, 0.0)
+    best = _best(s, space.n_labels)
+    if best < 0:
+        return -np.inf
+    parts[best] = 1.0
+    return s[best]
+
+
+@marginals.register(MulticlassSpace)
+def _(space, i, scores, work, parts):
+    n = space.n_labels
+    s = masked(space, i, scores, work)
+    top = largest(s, 0, n)
+    if top == -np.inf:
+        fill(parts, 0, n, 0.0)
+        return top
+    exp_shifted(s, 0, n, 1.0, top, parts, 0)
+    total = 0.0
+    for b in range(n):
+        total += parts[b]
+    normalise(parts, 0, n, 1.0 / total)
+    return top + math.log(total)
+
+
+@kbest.register(MulticlassSpace)
+def _(space, i, scores, work, parts, values):
+    n = space.n_labels
+    s = masked(space, i, scores, work)
+    left = work[n : 2 * n]
+    for b in range(n):
+        left[b] = s[b]
+    for r in range(values.shape[0]):
+        best = _best(left, n)
+        if best < 0:
+            return r
+        parts[r, :n] = 0.0
+        parts[r, best] = 1.0
+        values[r] = left[best]
+        left[best] = -np.inf  # taken
+    return values.shape[0]
+
+
+@kernel
+def sample(space, i, scores, work, uniform, draws):
+    """Labels drawn by inversion of p(b) ∝ exp(s_b), one uniform number each; returns max s, draws nothing at −inf."""
+    n = space.n_labels
+    s = masked(space, i, scores, work)
+    top = largest(s, 0, n)
+    if top == -np.inf:
+        return top
+    mass = work[n : 2 * n]
+    exp_shifted(s, 0, n, 1.0, top, mass, 0)
+    for b in range(1, n):
+        mass[b] += mass[b - 1]
+    last = np.searchsorted(
+        mass, mass[n - 1]
+    )  # the last label with mass, should u·total round up to the total
+    for d in range(draws.shape[0]):
+        draws[d, :n] = 0.0
+        # the first label whose cumulative mass exceeds u·total: one without mass adds nothing, and is passed over
+        draws[d, min(np.searchsorted(mass, uniform[d] * mass[n - 1], side="right"), last)] = 1.0
+    return top
+
+
+@kernel
+def project(space, i, point, work, parts):
+    """z_b = max(v_b − τ, 0) with τ such that Σ_b z_b = 1; O(L log L). Returns max v, no point at −inf.
+
+    With v sorted downwards, τ = (v_1 + … + v_ρ − 1)/ρ for the largest ρ that leaves v_ρ > τ. The maximum is
+    subtracted first: only labels within 1 of it can have mass, so τ is exact however large the point.
+    """
+    n = space.n_labels
+    v = masked(space, i, point, work)
+    top = largest(v, 0, n)
+    fill(parts, 0, n, 0.0)
+    if top == -np.inf:
+        return top
+    near = work[n : 2 * n]
+    count = 0
+    for b in range(n):
+        if v[b] - top > -1.0:
+            near[count] = top - v[b]  # the distance below the maximum: sorted upwards
+            count += 1
+    near[:count].sort()
+    total, threshold = 0.0, 0.0
+    for r in range(count):
+        total += near[r]
+        reach = (total + 1.0) / (r + 1)
+        if near[r] >= reach:
+            break
+        threshold = reach
+    for b in range(n):
+        parts[b] = max(threshold - (top - v[b]), 0.0)
+    return top
+
+
+class Multiclass(CompiledStructure):
+    """y ∈ {0..L−1} with score s_y: n instances of one variable each, whose L parts are all atoms.
+
+    Parameters
+    ----------
+    n : int
+        Number of instances.
+    n_labels : int
+    allowed : (n, n_labels) bool, optional
+        Labels that each instance may take: partial labels, candidates.
+
+    Complexity: O(L) time for argmax and marginals, O(L log L) for the projection onto the simplex.
+
+    Examples
+    --------
+    >>> space = Multiclass(2, n_labels=3, allowed=[[1, 1, 1], [1, 1, 0]])
+    >>> space.decode(1, space.argmax(1, np.array([0.0, 1.0, 5.0])))
+    1
+    >>> log_partition, mean = space.marginals(0, np.log([1.0, 2.0, 5.0]))
+    >>> mean.round(3).tolist()
+    [0.125, 0.25, 0.625]
+    >>> space.project(0, np.array([0.9, 0.7, -2.0])).round(3).tolist()
+    [0.6, 0.4, 0.0]
+    """
+
+    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "marginals", "kbest", "sample", "project"})
+
+    def __init__(self, n: int, n_labels: int, *, allowed: ArrayLike | None = None) -> None:
+        if n < 0:
+            raise ParameterError("n", "Multiclass", "at least 0", n)
+        if n_labels < 1:
+            raise ParameterError("n_labels", "Multiclass", "at least 1", n_labels)
+        self.n_labels = int(n_labels)
+        offsets = np.arange(int(n) + 1, dtype=np.int64)
+        self._pack = MulticlassSpace(offsets, self.n_labels, self._allowed_rows(int(n), allowed))
+
+    def _allowed_rows(self, n: int, allowed: ArrayLike | None) -> NDArray[np.uint8]:
+        if allowed is None:
+            return np.zeros((0, self.n_labels), np.uint8)
+        rows = np.array(allowed, bool).astype(np.uint8)
+        if rows.shape != (n, self.n_labels):
+            raise ParameterError(
+                "allowed", "Multiclass", f"an array of shape {(n, self.n_labels)}", rows.shape
+            )
+        empty = np.flatnonzero(~rows.any(axis=1))
+        if len(empty):
+            raise InputError(f"the constraints allow no label of instance {empty[0]}")
+        return rows
+
+    @property
+    def pack(self) -> MulticlassSpace:
+        return self._pack
+
+    def __len__(self) -> int:
+        return len(self._pack.offsets) - 1
+
+    def encode(self, i: int, y: Any) -> Floats:
+        parts = np.zeros(self.n_labels)
+        parts[self._checked(np.asarray(y)[None], i)] = 1.0
+        return parts
+
+    def decode(self, i: int, parts: Floats) -> int:
+        return int(np.argmax(parts))
+
+    def encode_all(self, outputs: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+        if len(outputs) != len(self):
+            raise InputError(f"got {len(outputs)} outputs for {len(self)} instances")
+        labels = self._checked(np.asarray(outputs), 0) if len(self) else np.zeros(0, np.int64)
+        return self._pack.offsets.copy(), labels.astype(np.int32), np.ones(len(labels))
+
+    def _checked(self, labels: NDArray[Any], first: int) -> NDArray[np.int64]:
+        """Labels (n,) of the instances from ``first`` on, as integers."""
+        if labels.ndim != 1:
+            raise InputError(f"instance {first} has one label; got an array of shape {labels.shape[1:]}")
+        if labels.dtype.kind not in "iu":
+            raise InputError(f"labels must be integers in 0..{self.n_labels - 1}; got {labels.dtype} values")
+        outside = (labels < 0) | (labels >= self.n_labels)
+        if outside.any():
+            wrong = int(np.argmax(outside))
+            raise InputError(
+                f"the label of instance {first + wrong} must be in 0..{self.n_labels - 1}; got {labels[wrong]}"
+            )
+        return labels.astype(np.int64)
+
+    def allows(self, i: int, parts: Floats) -> bool:
+        allowed = self._pack.allowed
+        return len(allowed) == 0 or not np.any((parts != 0) & (allowed[i] == 0))
+
+    def forbidden_part(self, i: int, parts: Floats) -> str:
+        number = int(np.flatnonzero((parts != 0) & (self._pack.allowed[i] == 0))[0])
+        return f"label {number} is forbidden by the constraints"
+
+    def sample(self, i: int, scores: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
+        values, work, _ = self._buffers(i, scores)
+        draws = np.zeros((size, self.n_labels))
+        if sample(self._pack, i, values, work, rng.random(size), draws) == -np.inf:
+            raise InputError(f"no output of instance {i} has a finite score")
+        return draws
+
+    def project(self, i: int, point: ArrayLike) -> Floats:
+        values, work, parts = self._buffers(i, point)
+        if not values.max() < np.inf:
+            raise InputError(f"the point to project for instance {i} holds NaN or infinity")
+        if project(self._pack, i, values, work, parts) == -np.inf:
+            raise InputError(f"no output of instance {i} has a finite score")
+        return parts
