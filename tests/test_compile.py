@@ -1,0 +1,219 @@
+"""Generic functions in Python and compiled; kernels without the compiler; what the cache is keyed by."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+from numpy.typing import NDArray
+
+import partwise._compile
+from partwise._compile import Generic, cache_dir, composite, kernel
+from partwise.structures.chain import Chain
+from partwise.structures.multiclass import Multiclass
+
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+needs_compiler = pytest.mark.skipif(not COMPILED, reason="compilation is switched off")
+
+
+class Square(NamedTuple):
+    side: float
+
+
+class Box(NamedTuple):
+    sides: NDArray[np.float64]
+
+
+class Disc:
+    radius = 2.0
+
+
+class Ring(Disc):
+    pass
+
+
+@Generic
+def area(shape, scale):  # type: ignore[no-untyped-def]
+    """scale × the area of a shape."""
+
+
+@area.register(Square)
+def _(shape, scale):  # type: ignore[no-untyped-def]
+    return scale * shape.side**2
+
+
+@area.register(Box)
+def _(shape, scale):  # type: ignore[no-untyped-def]
+    return scale * shape.sides[0] * shape.sides[1]
+
+
+@area.register(Disc)
+def _(shape: Disc, scale: float) -> float:
+    return scale * 3.0 * shape.radius**2
+
+
+@composite
+def twice(shape, scale):  # type: ignore[no-untyped-def]
+    return 2.0 * area(shape, scale)
+
+
+@kernel
+def total(shape, n):  # type: ignore[no-untyped-def]
+    """Σ_{scale < n} 2·area, all compiled where the shape is a NamedTuple."""
+    result = 0.0
+    for scale in range(n):
+        result += twice(shape, scale)
+    return result
+
+
+# --------------------------------------------------------------------------------------------------
+# Dispatch
+
+
+def test_generic_in_python() -> None:
+    assert area(Square(3.0), 2.0) == 18.0
+    assert area(Box(np.array([2.0, 5.0])), 1.0) == 10.0
+    assert area(Disc(), 1.0) == 12.0
+    assert area(Ring(), 1.0) == 12.0, "a subclass inherits"
+    assert twice(Ring(), 1.0) == 24.0
+    assert set(area.kinds) == {Square, Box, Disc}
+    assert area.__name__ == "area" and "area of a shape" in area.__doc__
+
+
+def test_generic_in_compiled_code() -> None:
+    assert total(Square(3.0), 4) == 2 * 9.0 * 6
+    assert total(Box(np.array([2.0, 5.0])), 3) == 2 * 10.0 * 3
+    if COMPILED:
+        assert len(total.signatures) == 2, "one specialisation a type"
+
+
+@pytest.mark.parametrize("shape", [3, "disc", (1.0, 2.0)])
+def test_a_type_without_an_implementation(shape: Any) -> None:
+    with pytest.raises(TypeError, match=f"area is not implemented for {type(shape).__name__}"):
+        area(shape, 1.0)
+
+
+@needs_compiler
+def test_a_type_without_a_compiled_implementation() -> None:
+    class Blob(NamedTuple):
+        mass: float
+
+    with pytest.raises(TypingError, match="area"):
+        total(Blob(1.0), 2)
+
+
+@kernel
+def spread(x):  # type: ignore[no-untyped-def]
+    return np.isinf(x[0]), np.isnan(x[0] - x[0]), max(x[0], 1.0)
+
+
+def test_kernels_keep_infinities_and_nans() -> None:
+    assert spread(np.array([-np.inf])) == (True, True, 1.0)
+    if COMPILED:
+        assert not {"ninf", "nnan", "arcp", "fast"} & set(spread.targetoptions["fastmath"])
+
+
+# --------------------------------------------------------------------------------------------------
+# The same kernels, interpreted
+
+
+def oracle_answers() -> dict[str, list[float]]:
+    """What every kernel of the structures answers on a few small spaces."""
+    rng = np.random.default_rng(0)
+    legal = [[True, True, False], [True, True, True], [False, True, True]]
+    allowed = rng.random((8, 3)) < 0.7
+    allowed[:, 1] = True
+    spaces = {
+        "chain": Chain([4, 3, 1], 3),
+        "untied chain of order 2": Chain([4, 3, 1], 3, order=2, tied=False),
+        "constrained chain": Chain([4, 3, 1], 3, order=2, allowed=allowed, transitions=legal, stop=[1, 1, 0]),
+        "multiclass": Multiclass(3, 4),
+        "constrained multiclass": Multiclass(3, 4, allowed=[[1, 0, 1, 1]] * 3),
+    }
+    answers: dict[str, list[float]] = {}
+    for name, space in spaces.items():
+        for i in range(len(space)):
+            for scale in (1.0, 1e4):  # the scaled pass and the log domain
+                scores = scale * rng.normal(size=space.n_parts(i))
+                scores[-1] = -np.inf
+                log_partition, mean = space.marginals(i, scores)
+                draws = space.sample(i, scores, 5, np.random.default_rng(1))
+                results = [space.argmax(i, scores), log_partition, mean, space.kbest(i, scores, 4), draws]
+                if "project" in space.oracles:
+                    results.append(space.project(i, scores / scale))
+                answers[f"{name} {i} {scale:g}"] = np.concatenate([np.ravel(r) for r in results]).tolist()
+    return answers
+
+
+def run(script: str, path: list[Path], **environment: str) -> str:
+    """Standard output of a fresh interpreter, in the first folder of its path."""
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), **environment}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, env=settings, cwd=path[0], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_kernels_run_without_the_compiler() -> None:
+    root = Path(partwise._compile.__file__).parents[1]
+    script = (
+        "import json, warnings; warnings.simplefilter('ignore'); import test_compile; "
+        "assert not test_compile.COMPILED; print(json.dumps(test_compile.oracle_answers()))"
+    )
+    output = run(script, [root, Path(__file__).parent], NUMBA_DISABLE_JIT="1")
+    plain, compiled = json.loads(output), oracle_answers()
+    assert plain.keys() == compiled.keys()
+    for name, answer in compiled.items():
+        np.testing.assert_allclose(plain[name], answer, rtol=1e-10, atol=1e-10, err_msg=name)
+
+
+# --------------------------------------------------------------------------------------------------
+# The cache
+
+
+@needs_compiler
+def test_kernels_are_cached_under_the_hash_of_the_sources() -> None:
+    assert Path(cache_dir()).name == partwise._compile._source_hash()
+    assert Path(total.stats.cache_path).is_relative_to(cache_dir())
+
+
+@needs_compiler
+def test_a_change_in_another_file_is_never_missed(tmp_path: Path) -> None:
+    """numba alone would run the stale callee; a second process with the same sources compiles nothing."""
+    package = tmp_path / "partwise"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    shutil.copy(partwise._compile.__file__, package)
+    callee = "from partwise._compile import kernel\n@kernel\ndef step(x):\n    return x + 1.0\n"
+    caller = "from partwise._compile import kernel\nfrom partwise.callee import step\n"
+    (package / "callee.py").write_text(callee)
+    (package / "caller.py").write_text(caller + "@kernel\ndef twice(x):\n    return step(step(x))\n")
+    script = "from partwise.caller import twice; print(twice(0.0), len(twice.stats.cache_hits))"
+    cache = str(tmp_path / "cache")
+    assert run(script, [tmp_path], PARTWISE_CACHE_DIR=cache).split() == ["2.0", "0"]
+    assert run(script, [tmp_path], PARTWISE_CACHE_DIR=cache).split() == ["2.0", "1"]
+    (package / "callee.py").write_text(callee.replace("1.0", "5.0"))
+    assert run(script, [tmp_path], PARTWISE_CACHE_DIR=cache).split() == ["10.0", "0"]
+    assert len(os.listdir(cache)) == 2
+
+
+def test_a_cache_that_cannot_be_written_moves_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PARTWISE_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = Path(cache_dir.__wrapped__())
+    assert folder.is_dir() and folder.is_relative_to(tmp_path) and folder.name == Path(cache_dir()).name
