@@ -21,21 +21,24 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
 from numba.extending import overload, register_jitable
 
-__all__ = ["Generic", "composite", "kernel"]
+__all__ = ["Generic", "composite", "kernel", "native"]
 
 # Sums may be reordered and fused (so that they vectorise), but infinities and NaNs keep their meaning.
 FAST = frozenset({"reassoc", "contract", "nsz"})
 
 
 def _source_hash() -> str:
+    """Hash of every source file that holds kernels: those that import this module, and this one."""
     digest = hashlib.sha256(numba.__version__.encode())
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
+        source = path.read_bytes()
+        if b"partwise._compile import" in source:
+            digest.update(path.relative_to(root).as_posix().encode() + source)
     return digest.hexdigest()[:16]
 
 
@@ -69,12 +72,27 @@ def kernel(function: Callable[..., Any] | None = None, *, fast: bool = True, **o
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
-def composite(function: Callable[..., Any]) -> Any:
+def composite(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """A step built from generic functions: compiled inside a kernel, plain Python when called from Python.
 
     That is how a loop whose structure is written in Python runs the very code that is compiled for the others.
     """
-    return register_jitable(fastmath=set(FAST))(function)
+    if function is None:
+        return functools.partial(composite, **options)
+    return register_jitable(fastmath=set(FAST), **options)(function)
+
+
+def native(value: Any) -> bool:
+    """Whether compiled code can take the value: arrays and numbers, and tuples of nothing else.
+
+    Examples
+    --------
+    >>> native((np.zeros(2), 1.0)), native((np.zeros(2), object()))
+    (True, False)
+    """
+    if isinstance(value, tuple):
+        return all(map(native, value))
+    return isinstance(value, np.ndarray | np.generic | int | float)
 
 
 class Generic:
@@ -82,7 +100,8 @@ class Generic:
 
     ``register(cls)`` adds an implementation. For a NamedTuple of arrays the implementation is a kernel
     that compiled callers reach at no cost; for any other class it is ordinary Python. Calling the
-    generic from Python works for both.
+    generic from Python works for both; where some other argument is an object of Python (the structure of
+    a compiled loss, say), the source of the kernel runs instead of the kernel.
     """
 
     def __new__(cls, stub: Callable[..., Any]) -> Any:
@@ -98,7 +117,10 @@ class Generic:
 
         @functools.wraps(stub)
         def generic(first: Any, *rest: Any) -> Any:
-            return find(type(first))(first, *rest)
+            chosen = find(type(first))
+            if not native((first, *rest)):
+                chosen = getattr(chosen, "py_func", chosen)
+            return chosen(first, *rest)
 
         def register(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             def add(implementation: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,9 +1,9 @@
 """Kernels of the chain: forward–backward and Viterbi over histories of up to ``order`` labels.
 
-A position t ≥ 1 has one part for each (history h, label b), h being the last j = min(t, order) labels; the parts of
-one position form a block of L^j · L scores, histories in lexicographic order. A state at t is the history that t
-hands on. From state h the label b leads to state (h mod M)·L + b, where M·L is the number of states at t, so
-that one loop, contiguous over b, serves every order.
+A position t ≥ 1 has one part for each (history h, label b), h being the last j = min(t, order) labels; the
+parts of one position form a block of L^j · L scores, histories in lexicographic order. A state at t is the
+history that t hands on. From state h the label b leads to state (h mod M)·L + b, where M·L is the number of
+states at t, so that one loop, contiguous over b, serves every order.
 
 Work is done in the exponential domain with a rescaling at every position. Forward values smaller than FLOOR,
 or scores that spread by more than SPREAD, might lose an output that later scores would have made the only
@@ -73,7 +73,7 @@ def group_sizes(space, t):
 
 @kernel
 def used_parts(space, length):
-    """Parts that an instance of this length uses: a short one leaves the longest histories of a tied chain out."""
+    """Parts that an instance of this length uses: a short one lacks the longest histories of a tied chain."""
     own = max(length - 1 - space.order, 0) * space.stride
     return length * space.n_labels + space.blocks[min(length - 1, space.order) + 1] + own
 
@@ -216,9 +216,10 @@ def _log_sum(x, at, y, start, n):
 
 @kernel(fast=False)
 def log_forward(space, length, s, alpha):
-    """a_t(h') = s_t(b) + log Σ_h exp(a_{t−1}(h) + s_t(h, b)), each row (T, L^k) less its maximum; returns log Z.
+    """a_t(h') = s_t(b) + log Σ_h exp(a_{t−1}(h) + s_t(h, b)), each row less its maximum; returns log Z.
 
-    The maxima go into log Z alone: rounding then grows with the scores of one position, not with their sum.
+    alpha is (T, L^k). The maxima go into log Z alone, so that rounding grows with the scores of one position
+    and not with their sum over all.
     """
     n_labels = space.n_labels
     log_partition = 0.0
@@ -255,10 +256,10 @@ def log_forward(space, length, s, alpha):
 
 @kernel(fast=False)
 def log_forward_backward(space, i, scores, work, parts):
-    """The same quantities by log-sum-exp: exact for scores of any finite size, L^{k+1} exponentials a position.
+    """log Z and E[z] by log-sum-exp: exact for scores of any finite size, L^{k+1} exponentials a position.
 
-    b_{t−1}(h) = log Σ_b exp(s_t(h, b) + s_t(b) + b_t(h')), each row less its maximum; the marginals of a position
-    are divided by their own sum, because the maxima are gone from alpha and beta.
+    b_{t−1}(h) = log Σ_b exp(s_t(h, b) + s_t(b) + b_t(h')), each row less its maximum; the marginals of a
+    position are divided by their own sum, because the maxima are gone from alpha and beta.
     """
     length = space.offsets[i + 1] - space.offsets[i]
     n_labels = space.n_labels
@@ -318,7 +319,7 @@ def forward_backward(space, i, scores, work, parts):
     alpha, gain = work[2 * n :], work[2 * n + length * width :]  # (length, width) each, flat
     beta = work[2 * n + 2 * length * width :]
 
-    # a_t(h') = e_t(b) Σ_h a_{t−1}(h) e_t(h, b), divided by its sum, which is kept in gain_t until the way back
+    # a_t(h') = e_t(b) Σ_h a_{t−1}(h) e_t(h, b), divided by its sum, which gain_t keeps until the way back
     for t in range(length):
         new = t * width
         groups, sources = group_sizes(space, t)
@@ -346,7 +347,9 @@ def forward_backward(space, i, scores, work, parts):
         inverse = gain[new]
         fill(parts, t * n_labels, n_labels, 0.0)
         for g in range(groups):
-            _label_step(parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels)
+            _label_step(
+                parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels
+            )
         if t > 0:
             at = block_start(space, length, t)
             for g in range(groups):
@@ -363,7 +366,9 @@ def forward_backward(space, i, scores, work, parts):
         for g in range(groups):
             old, here = (t - 1) * width + g, t * width + g * n_labels
             row, step = at + g * n_labels, groups * n_labels
-            outer_add(parts, row, step, alpha, old, groups, width, gain, here, width, count, sources, n_labels)
+            outer_add(
+                parts, row, step, alpha, old, groups, width, gain, here, width, count, sources, n_labels
+            )
         t += count
     multiply_sum(parts, labels, e, labels, used - labels)
     return log_partition

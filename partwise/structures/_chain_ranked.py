@@ -13,9 +13,8 @@ from partwise.structures._chain_kernels import (
     masked,
     part_count,
     state_count,
-    viterbi,
 )
-from partwise.structures.base import kbest, work_size
+from partwise.structures.base import kbest
 
 
 @kbest.register(ChainSpace)
@@ -89,7 +88,7 @@ def _kbest(space, i, scores, work, parts, values):
 def sample(space, i, scores, work, uniform, draws):
     """Forward filtering, backward sampling: p(h | h') ∝ exp(a_{t−1}(h) + s_t(h, b)) from the last state on.
 
-    In the log domain, with one uniform number a position and draw; returns log Z, and draws nothing if it is −inf.
+    In the log domain, one uniform number a position and draw. Returns log Z; draws nothing if it is −inf.
     """
     length = space.offsets[i + 1] - space.offsets[i]
     n_labels = space.n_labels
@@ -141,9 +140,20 @@ def _draw(log_weights, count, uniform, mass):
 
 @kernel
 def first_infeasible(space):
-    """The first instance whose hard constraints allow no output, or −1."""
+    """The first instance whose hard constraints allow no output, or −1. Only the last label of a history matters."""
+    n_labels = space.n_labels
+    pairs = space.transitions[: n_labels * n_labels].reshape(n_labels, n_labels)
+    free = space.allowed.shape[0] == 0
     for i in range(space.offsets.shape[0] - 1):
-        zeros = np.zeros(part_count(space, i))
-        if viterbi(space, i, zeros, np.empty(work_size(space, i)), zeros.copy()) == -np.inf:
+        reached = np.ones(n_labels, np.bool_)
+        for row in range(space.offsets[i], space.offsets[i + 1]):
+            here = np.zeros(n_labels, np.bool_)
+            for b in range(n_labels):
+                if free or space.allowed[row, b] != 0:
+                    for a in range(n_labels):
+                        if reached[a] and (row == space.offsets[i] or pairs[a, b] != 0):
+                            here[b] = True
+            reached = here
+        if not reached.any():
             return i
     return -1

@@ -35,9 +35,9 @@ class Chain(CompiledStructure):
     """y ∈ {0..L−1}^T with score Σ_t s_t(y_t) + Σ_{t≥1} s_t(y_{t−j..t−1}, y_t), j = min(t, order).
 
     Parts of an instance of length T, in this order: T·L **atoms** (position t, label b) at t·L + b; then the
-    transition blocks. With ``tied=True`` (the usual case: one transition score for all positions) there is one
-    block of L^{j+1} parts for each history length j = 1..order, and parts are counts; with ``tied=False`` each
-    position t ≥ 1 has a block of its own, L^{min(t, order)+1} indicators.
+    transition blocks. With ``tied=True`` (the usual case: one transition score for all positions) there is
+    one block of L^{j+1} parts for each history length j = 1..order, and parts are counts; with ``tied=False``
+    each position t ≥ 1 has a block of its own, L^{min(t, order)+1} indicators.
 
     Scores for the first or last label are scores of the atoms of the first or last position.
 
@@ -93,7 +93,9 @@ class Chain(CompiledStructure):
             raise ParameterError("lengths", "Chain", "a sequence of integers", lengths)
         sizes = sizes.astype(np.int64)
         if (sizes < 1).any():
-            raise InputError(f"instance {int(np.argmin(sizes))} is an empty sequence; expected at least one position")
+            raise InputError(
+                f"instance {int(np.argmin(sizes))} is an empty sequence; expected at least one position"
+            )
         self.lengths, self.n_labels, self.order, self.tied = sizes, int(n_labels), int(order), bool(tied)
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])

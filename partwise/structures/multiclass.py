@@ -110,7 +110,7 @@ def _(space, i, scores, work, parts, values):
 
 @kernel
 def sample(space, i, scores, work, uniform, draws):
-    """Labels drawn by inversion of p(b) ∝ exp(s_b), one uniform number each; returns max s, draws nothing at −inf."""
+    """Draws of p(b) ∝ exp(s_b) by inversion, one uniform number each. Returns max s; no draws at −inf."""
     n = space.n_labels
     s = masked(space, i, scores, work)
     top = largest(s, 0, n)
@@ -125,7 +125,7 @@ def sample(space, i, scores, work, uniform, draws):
     )  # the last label with mass, should u·total round up to the total
     for d in range(draws.shape[0]):
         draws[d, :n] = 0.0
-        # the first label whose cumulative mass exceeds u·total: one without mass adds nothing, and is passed over
+        # the first label whose cumulative mass exceeds u·total: one without mass is passed over
         draws[d, min(np.searchsorted(mass, uniform[d] * mass[n - 1], side="right"), last)] = 1.0
     return top
 
@@ -240,9 +240,9 @@ class Multiclass(CompiledStructure):
             raise InputError(f"labels must be integers in 0..{self.n_labels - 1}; got {labels.dtype} values")
         outside = (labels < 0) | (labels >= self.n_labels)
         if outside.any():
-            wrong = int(np.argmax(outside))
+            j = int(np.argmax(outside))
             raise InputError(
-                f"the label of instance {first + wrong} must be in 0..{self.n_labels - 1}; got {labels[wrong]}"
+                f"the label of instance {first + j} must be in 0..{self.n_labels - 1}; got {labels[j]}"
             )
         return labels.astype(np.int64)
 

@@ -1,0 +1,49 @@
+"""Kernels that run a fitted chain over many sequences at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partwise._compile import kernel
+from partwise.features.base import feature_scores
+from partwise.structures.base import argmax, marginals, part_count, work_size
+
+
+@kernel
+def decode_labels(space, features, theta, start, stop, labels):
+    """labels[row] ← the label of the best sequence; −1 throughout a sequence that has none of finite score."""
+    n, size = 0, 0
+    for i in range(start, stop):
+        n, size = max(n, part_count(space, i)), max(size, work_size(space, i))
+    scores, parts, work = np.empty(n), np.empty(n), np.empty(size)
+    for i in range(start, stop):
+        here = part_count(space, i)
+        feature_scores(features, i, theta, scores, 0)
+        best = argmax(space, i, scores[:here], work, parts[:here])
+        for row in range(space.offsets[i], space.offsets[i + 1]):
+            first = (row - space.offsets[i]) * space.n_labels
+            labels[row] = -1
+            if best > -np.inf:
+                label = 0
+                while parts[first + label] == 0.0:
+                    label += 1
+                labels[row] = label
+
+
+@kernel
+def label_marginals(space, features, theta, beta, start, stop, out, log_partitions):
+    """out[row, b] ← P(y_row = b) at inverse temperature β; log_partitions[i] ← log Z."""
+    n, size = 0, 0
+    for i in range(start, stop):
+        n, size = max(n, part_count(space, i)), max(size, work_size(space, i))
+    scores, parts, work = np.empty(n), np.empty(n), np.empty(size)
+    for i in range(start, stop):
+        here = part_count(space, i)
+        feature_scores(features, i, theta, scores, 0)
+        for r in range(here):
+            scores[r] *= beta
+        log_partitions[i] = marginals(space, i, scores[:here], work, parts[:here])
+        for row in range(space.offsets[i], space.offsets[i + 1]):
+            first = (row - space.offsets[i]) * space.n_labels
+            for b in range(space.n_labels):
+                out[row, b] = parts[first + b]

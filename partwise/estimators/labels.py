@@ -1,0 +1,153 @@
+"""Labels: strings ↔ numbers, partly known labels, and constraints given by people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.data.columns import CodedColumn, is_coded
+from partwise.exceptions import InputError
+
+__all__ = ["GoldLabels", "allowed_rows", "encode_labels", "find_classes"]
+
+
+class GoldLabels:
+    """Label numbers of all rows, flat; −1 where unknown, with the labels that an unknown one may be."""
+
+    def __init__(self, codes: NDArray[np.int64], offsets: NDArray[np.int64], sets: dict[int, list[int]]) -> None:
+        self.codes, self.offsets, self.sets = codes, offsets, sets
+
+    @property
+    def partial(self) -> bool:
+        return bool((self.codes < 0).any())
+
+    def sequences(self) -> list[NDArray[np.int64]]:
+        return np.split(self.codes, self.offsets[1:-1])
+
+    def allowed(self, n_labels: int) -> NDArray[np.uint8]:
+        """(rows, n_labels): the labels that each row may have."""
+        rows = np.zeros((len(self.codes), n_labels), np.uint8)
+        known = self.codes >= 0
+        rows[np.flatnonzero(known), self.codes[known]] = 1
+        rows[~known] = 1
+        for row, labels in self.sets.items():
+            rows[row] = 0
+            rows[row, labels] = 1
+        return rows
+
+
+def find_classes(y: Any) -> list[Any]:
+    """The distinct labels, sorted; None (unknown) and sets (one of several) are looked into."""
+    if is_coded(y):
+        used = np.unique(y.codes)
+        return sorted(y.vocab[code] for code in used)
+    found: set[Any] = set()
+    for sequence in y:
+        for label in sequence:
+            if label is None:
+                continue
+            if isinstance(label, (set, frozenset, list, tuple)):
+                found.update(label)
+            else:
+                found.add(label)
+    if not found:
+        raise InputError("y holds no label")
+    kinds = {type(label) for label in found}
+    if len(kinds) > 1 and not all(np.issubdtype(k, np.number) for k in kinds):
+        raise InputError(f"labels must be of one type, got {', '.join(sorted(k.__name__ for k in kinds))}")
+    return sorted(found)
+
+
+def encode_labels(y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], *, strict: bool = True) -> GoldLabels:
+    """Numbers of the labels in ``classes``; lengths are checked against the input's ``offsets``.
+
+    An unknown label is an error that names it and where it is, or −1 if not ``strict``.
+    """
+    n = len(offsets) - 1
+    if is_coded(y):
+        y_offsets = np.asarray(y.offsets, np.int64)
+        lengths = np.diff(y_offsets)
+        numbers = {label: j for j, label in enumerate(classes)}
+        table = np.array([numbers.get(label, -1) for label in y.vocab], np.int64)
+        codes, sets = table[np.asarray(y.codes)], {}
+        unknown = codes < 0
+        if strict and unknown.any():
+            row = int(np.argmax(unknown))
+            raise _unknown(y.vocab[y.codes[row]], row, y_offsets, classes)
+    else:
+        lengths = np.array([len(sequence) for sequence in y], np.int64)
+        codes, sets = _encode_lists(y, classes, offsets, lengths, strict)
+    if len(lengths) != n:
+        raise InputError(f"X has {n} sequences but y has {len(lengths)}")
+    wrong = np.flatnonzero(lengths != np.diff(offsets))
+    if len(wrong):
+        i = int(wrong[0])
+        raise InputError(f"sequence {i} has {offsets[i + 1] - offsets[i]} positions in X but {lengths[i]} in y")
+    return GoldLabels(codes, offsets, sets)
+
+
+def _encode_lists(
+    y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], lengths: NDArray[np.int64], strict: bool
+) -> tuple[NDArray[np.int64], dict[int, list[int]]]:
+    numbers: dict[Any, int] = {label: j for j, label in enumerate(classes)}
+    flat = [label for sequence in y for label in sequence]
+    try:
+        return np.array([numbers[label] for label in flat], np.int64), {}
+    except (KeyError, TypeError):
+        pass  # some are unknown, None or sets: the slow way, with a message
+    codes = np.full(len(flat), -1, np.int64)
+    sets: dict[int, list[int]] = {}
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    for row, label in enumerate(flat):
+        if label is None:
+            continue
+        if isinstance(label, (set, frozenset, list, tuple)):
+            sets[row] = [numbers[x] for x in label if x in numbers]
+            if not sets[row]:
+                raise _unknown(label, row, starts, classes)
+            continue
+        if label not in numbers:
+            if strict:
+                raise _unknown(label, row, starts, classes)
+            continue
+        codes[row] = numbers[label]
+    return codes, sets
+
+
+def _unknown(label: Any, row: int, offsets: NDArray[np.int64], classes: Sequence[Any]) -> InputError:
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    shown = ", ".join(map(str, classes[:12])) + (", …" if len(classes) > 12 else "")
+    return InputError(
+        f"label {label!r} at position {row - offsets[i]} of sequence {i} is unknown; the model knows {shown}"
+    )
+
+
+def allowed_rows(
+    constraints: Sequence[Mapping[int, Any] | None], classes: Sequence[Any], offsets: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """(rows, L) from one {position: label or labels} a sequence (None: free); negative positions count from the end."""
+    if len(constraints) != len(offsets) - 1:
+        raise InputError(f"X has {len(offsets) - 1} sequences but constraints has {len(constraints)}")
+    numbers = {label: j for j, label in enumerate(classes)}
+    rows = np.ones((int(offsets[-1]), len(classes)), np.uint8)
+    for i, pinned in enumerate(constraints):
+        length = int(offsets[i + 1] - offsets[i])
+        for position, wanted in (pinned or {}).items():
+            if not -length <= position < length:
+                raise InputError(f"constraint at position {position} of sequence {i}, which has {length} positions")
+            row = int(offsets[i]) + position % length
+            labels = wanted if isinstance(wanted, (set, frozenset, list, tuple)) else [wanted]
+            unknown = [label for label in labels if label not in numbers]
+            if unknown:
+                raise _unknown(unknown[0], row, offsets, classes)
+            rows[row] = 0
+            rows[row, [numbers[label] for label in labels]] = 1
+    return rows
+
+
+def coded(codes: NDArray[np.int64], classes: Sequence[str], offsets: NDArray[np.int64]) -> CodedColumn:
+    """Predicted label numbers as a column."""
+    return CodedColumn(codes.astype(np.int32), list(classes), offsets)
