@@ -67,9 +67,23 @@ def kernel(function: Callable[..., Any] | None = None, *, fast: bool = True, **o
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     numba.config.CACHE_DIR = cache_dir()  # type: ignore[attr-defined]
     try:
-        return numba.njit(**settings)(function)
+        dispatcher = numba.njit(**settings)(function)
     finally:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+    return _without_literals(dispatcher)
+
+
+def _without_literals(dispatcher: Any) -> Any:
+    """Compile f(x, 0) and f(x, n) once: numba would specialise on every integer constant in a call."""
+    choose = getattr(dispatcher, "get_call_template", None)
+    if choose is not None:  # absent where compilation is switched off
+
+        def get_call_template(args: Any, kws: Any) -> Any:
+            plain = {name: types.unliteral(kind) for name, kind in kws.items()}
+            return choose(tuple(map(types.unliteral, args)), plain)
+
+        dispatcher.get_call_template = get_call_template
+    return dispatcher
 
 
 def composite(function: Callable[..., Any] | None = None, **options: Any) -> Any:

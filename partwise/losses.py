@@ -26,7 +26,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from partwise._compile import Generic, kernel
+from partwise._compile import Generic, composite
 from partwise.exceptions import ParameterError, unknown_name
 from partwise.structures.base import argmax, marginals, part_count
 
@@ -75,6 +75,11 @@ def _(loss, space, i, scores, work, parts):
     return argmax(space, i, scores, work, parts)
 
 
+@soften.register(PredictionLoss)
+def _(loss, space, i, scores, work, parts):
+    return argmax(space, i, scores, work, parts)
+
+
 @soften.register(SoftmaxLoss)
 def _(loss, space, i, scores, work, parts):
     for r in range(part_count(space, i)):
@@ -106,7 +111,7 @@ def loss_parts(loss, space, gold, cost, i, scores, work, parts, spare):
 # it calls. So the helpers here are inlined, and every loss calls its oracle directly.
 
 
-@kernel(inline="always")
+@composite(inline="always")
 def _scale(space, i, beta, scores):
     if beta != 1.0:
         for r in range(part_count(space, i)):

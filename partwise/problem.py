@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise._compile import composite, kernel
+from partwise._compile import composite, kernel, native
 from partwise.costs import Cost, Hamming
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import Features, accumulate, feature_parts, feature_scores
@@ -103,20 +103,20 @@ def instance_loss(data, i, theta, buffers):
 
 
 @kernel
-def block_gradient(data, start, stop, theta, buffers, gradient):
-    """Σ_i L_i over a block; adds Σ_i F_i(z̄_i − z_i) to ``gradient``."""
-    total = 0.0
-    for i in range(start, stop):
-        total += instance_loss(data, i, theta, buffers)
-        accumulate(data.features, i, buffers.parts, 0, 1.0, gradient)
-    return total
+def block_losses(data, start, stop, theta, buffers, losses, gradient):
+    """losses[i] ← L_i over a block; adds Σ_i F_i(z̄_i − z_i) to ``gradient`` unless that has length 0.
 
-
-@kernel
-def block_losses(data, start, stop, theta, buffers, losses):
-    """losses[i] ← L_i(θ) over a block."""
+    The body of ``instance_loss`` stands here once more: every level of calls costs seconds of compile time.
+    """
     for i in range(start, stop):
-        losses[i] = instance_loss(data, i, theta, buffers)
+        n = part_count(data.space, i)
+        feature_scores(data.features, i, theta, buffers.scores, 0)
+        scores, parts, spare = buffers.scores[:n], buffers.parts[:n], buffers.spare[:n]
+        losses[i] = loss_parts(
+            data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare
+        )
+        if gradient.shape[0] > 0:
+            accumulate(data.features, i, parts, 0, 1.0, gradient)
 
 
 @kernel
@@ -131,10 +131,11 @@ def reduce_blocks(buffers, start, stop, out):
 
 
 @kernel
-def instance_sizes(space, n, parts, work):
-    """parts[i], work[i] ← what instance i needs."""
+def instance_sizes(space, features, n, parts, scored, work):
+    """parts[i], scored[i], work[i] ← parts of instance i, how many of them the features score, what its oracles need."""
     for i in range(n):
         parts[i] = part_count(space, i)
+        scored[i] = feature_parts(features, i)
         work[i] = work_size(space, i)
 
 
@@ -175,19 +176,25 @@ class Problem:
         self.m, self.dim = len(space), features.dim
         gold, costs = self._encode(outputs)
         self.data = Data(space.pack, features.pack, gold, costs, self.loss.pack)
-        self.compiled = all(hasattr(pack, "_fields") for pack in (space.pack, features.pack))
-        parts, work = np.zeros(self.m, np.int64), np.zeros(self.m, np.int64)
-        self.run(instance_sizes, space.pack, self.m, parts, work)
-        for i in range(self.m) if not self.compiled else (0, self.m - 1):
-            scored = feature_parts(features.pack, i)
-            if scored != parts[i]:
-                raise InputError(f"features score {scored} parts of instance {i}, the structure has {parts[i]}")
+        self.compiled = native(self.data)
+        parts, scored, work = self._sizes(space.pack, "features score")
+        if isinstance(gold, PartialGold):
+            work = np.maximum(work, self._sizes(gold.space, "gold space does not fit: features score")[2])
         self._size = (int(parts.max()), int(work.max()))
         # block borders: equal numbers of parts, fixed by the data alone
         ends = np.searchsorted(np.cumsum(parts), parts.sum() * np.arange(1, BLOCKS) / BLOCKS)
         self._borders = np.unique(np.concatenate([[0], ends, [self.m]]))
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 and self.compiled else None
         self._gradients: Floats | None = None
+
+    def _sizes(self, space: Any, words: str) -> NDArray[np.int64]:
+        """(parts, scored parts, work) of every instance in a space, whose parts must be those that are scored."""
+        parts, scored, work = sizes = np.zeros((3, self.m), np.int64)
+        self.run(instance_sizes, space, self.features.pack, self.m, parts, scored, work)
+        if (scored != parts).any():
+            i = int(np.argmax(scored != parts))
+            raise InputError(f"{words} {scored[i]} parts of instance {i}, the structure has {parts[i]}")
+        return sizes
 
     def _encode(self, outputs: Any) -> tuple[Any, SparseParts]:
         if isinstance(outputs, Structure):
@@ -229,6 +236,11 @@ class Problem:
             raise ParameterError("gamma", "Loss", "0 where the gold outputs are only partly known", self.loss.gamma)
         return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
 
+    @property
+    def convex(self) -> bool:
+        """Whether the objective is convex in θ: partly known gold outputs make any loss a difference of two."""
+        return self.loss.convex and not isinstance(self.data.gold, PartialGold)
+
     def run(self, function: Any, *args: Any) -> Any:
         """Call a kernel: compiled where every pack is, else its Python source."""
         return (function if self.compiled else getattr(function, "py_func", function))(*args)
@@ -247,14 +259,11 @@ class Problem:
 
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances."""
-        if self._gradients is None:
-            self._gradients = np.zeros((len(self._borders) - 1, self.dim))
-        gradients = self._gradients
+        gradients, self._gradients = self._gradients, None  # given up where an error or Ctrl-C leaves them unfinished
+        if gradients is None:
+            gradients = np.zeros((len(self._borders) - 1, self.dim))
 
-        def task(k: int, start: int, stop: int) -> float:
-            return float(self.run(block_gradient, self.data, start, stop, theta, self.buffers(), gradients[k]))
-
-        total = sum(self._over_blocks(task))
+        losses = self._losses(theta, gradients)
         gradient = np.empty(self.dim)
         cuts = np.linspace(0, self.dim, self.n_threads + 1).astype(int)
         spans = list(zip(cuts, cuts[1:], strict=False))
@@ -262,21 +271,28 @@ class Problem:
             reduce_blocks(gradients, 0, self.dim, gradient)
         else:
             list(self._pool.map(lambda span: reduce_blocks(gradients, *span, gradient), spans))
-        return total, gradient
+        self._gradients = gradients
+        return float(losses.sum()), gradient
 
     def losses(self, theta: Floats) -> Floats:
         """L_i(θ) of every instance, shape (m,)."""
+        return self._losses(theta, np.zeros((BLOCKS, 0)))
+
+    def _losses(self, theta: Floats, gradients: Floats) -> Floats:
+        """L_i(θ), adding the gradient of block k to gradients[k]."""
         out = np.empty(self.m)
-        self._over_blocks(
-            lambda k, start, stop: self.run(block_losses, self.data, start, stop, theta, self.buffers(), out)
-        )
+
+        def task(k: int, start: int, stop: int) -> None:
+            self.run(block_losses, self.data, start, stop, theta, self.buffers(), out, gradients[k])
+
+        self._over_blocks(task)
         return out
 
     def instance(self, i: int, theta: Floats) -> tuple[float, Floats]:
         """(L_i(θ), z̄ − z): value and gradient in part space of one instance."""
         buffers = self.buffers()
         losses = np.zeros(self.m)
-        self.run(block_losses, self.data, i, i + 1, theta, buffers, losses)
+        self.run(block_losses, self.data, i, i + 1, theta, buffers, losses, np.zeros(0))
         return float(losses[i]), buffers.parts[: self.space.n_parts(i)].copy()
 
     def scores(self, i: int, theta: Floats) -> Floats:

@@ -148,7 +148,13 @@ def oracle_answers() -> dict[str, list[float]]:
                 scores[-1] = -np.inf
                 log_partition, mean = space.marginals(i, scores)
                 draws = space.sample(i, scores, 5, np.random.default_rng(1))
-                results = [space.argmax(i, scores), log_partition, mean, space.kbest(i, scores, 4), draws]
+                results: list[Any] = [
+                    space.argmax(i, scores),
+                    log_partition,
+                    mean,
+                    space.kbest(i, scores, 4),
+                    draws,
+                ]
                 if "project" in space.oracles:
                     results.append(space.project(i, scores / scale))
                 answers[f"{name} {i} {scale:g}"] = np.concatenate([np.ravel(r) for r in results]).tolist()

@@ -136,16 +136,34 @@ def test_a_hopeless_label_that_is_forced_later(order: int, penalties: dict[int, 
     np.testing.assert_array_equal(chain.sample(0, scores, 3, np.random.default_rng(0)), [mean.round()] * 3)
 
 
-@pytest.mark.parametrize("rescue", [0.0, 500.0, 1e4])
-def test_a_hopeless_label_that_scores_rescue(rescue: float) -> None:
-    """The same with soft scores: label 1 loses 500 over the first half and wins ``rescue`` at the end."""
+@pytest.mark.parametrize("gain", [0.0, 4.0, 8.0])
+@pytest.mark.parametrize(
+    "penalties", [{0: -1000.0}, dict.fromkeys(range(250), -4.0)], ids=["at once", "bit by bit"]
+)
+def test_a_hopeless_label_that_scores_rescue(gain: float, penalties: dict[int, float]) -> None:
+    """Label 1 loses 1000 early and wins ``gain`` at each of the last 250 positions: behind, level, ahead.
+
+    Only a change of label is forbidden, so a pass that lost label 1 on the way would still find an answer.
+    """
     chain = Chain([500], 2, transitions=LOYAL)
     scores = np.zeros(chain.n_parts(0))
-    scores[1:500:2] = -2.0
-    scores[999] = rescue
+    for t, penalty in penalties.items():
+        scores[2 * t + 1] = penalty
+    scores[501:1000:2] = gain
     log_partition, mean = both_passes(chain, scores)
-    np.testing.assert_allclose(log_partition, np.logaddexp(0.0, rescue - 500.0), rtol=1e-12, atol=1e-9)
-    np.testing.assert_allclose(mean[999], 1 / (1 + np.exp(500.0 - rescue)), atol=1e-9)
+    lead = 250 * gain - 1000.0
+    np.testing.assert_allclose(log_partition, np.logaddexp(0.0, lead), rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(mean[1:1000:2], np.exp(-np.logaddexp(0.0, -lead)), atol=1e-9)
+
+
+def test_a_label_that_looks_best_but_cannot_be_reached() -> None:
+    """Nothing leads to label 1, whose backward values therefore grow by e^150 a position."""
+    chain = Chain([50], 2, transitions=LOYAL, start=[True, False])
+    scores = np.zeros(chain.n_parts(0))
+    scores[0:100:2] = -150.0
+    log_partition, mean = both_passes(chain, scores)
+    assert log_partition == pytest.approx(-150.0 * 50, rel=1e-12)
+    np.testing.assert_array_equal(mean[:100], np.tile([1.0, 0.0], 50))
 
 
 # --------------------------------------------------------------------------------------------------

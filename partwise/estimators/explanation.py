@@ -51,18 +51,24 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain_position(model: Any, X: Any, position: int, label: Any, against: Any) -> Explanation:
-    """The explanation for position ``position`` of the one sequence in X."""
+def explain_position(
+    model: Any, X: Any, position: int, label: Any, against: Any, sequence: int | None = None
+) -> Explanation:
+    """The explanation for one position of one sequence in X: of the only one, or of number ``sequence``."""
     rows = model.encoder_.transform(X)
-    if len(rows) != 1:
+    if sequence is None and len(rows) != 1:
         raise InputError(f"explain takes one sequence; got {len(rows)}")
-    length = int(rows.offsets[1])
+    i = sequence or 0
+    if not -len(rows) <= i < len(rows):
+        raise InputError(f"sequence {i} of {len(rows)}")
+    i %= len(rows)
+    length = int(rows.offsets[i + 1] - rows.offsets[i])
     if not -length <= position < length:
         raise InputError(f"position {position} of a sequence that has {length} positions")
     position %= length
     classes = list(model.classes_)
-    marginal = model.predict_marginals(X)[0][position]
-    best = model.predict(X)[0]
+    marginal = model.predict_marginals(X)[i][position]
+    best = model.predict(X)[i]
     label = best[position] if label is None else label
     if label not in classes:
         raise InputError(f"label {label!r} is unknown; the model knows {', '.join(map(str, classes))}")
@@ -74,7 +80,7 @@ def explain_position(model: Any, X: Any, position: int, label: Any, against: Any
     if against not in classes:
         raise InputError(f"label {against!r} is unknown; the model knows {', '.join(map(str, classes))}")
     rival = classes.index(against)
-    contributions = _attributes(model, rows, position, chosen, rival)
+    contributions = _attributes(model, rows, int(rows.offsets[i]) + position, chosen, rival)
     contributions += _transitions(model, best, position, chosen, rival)
     contributions.sort(key=lambda c: -abs(c.difference))
     return Explanation(position, label, against, float(marginal[chosen]), float(marginal[rival]), contributions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -236,16 +237,13 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
             def score(weights: NDArray[np.float64]) -> float:
                 return self._score(truth, self._decode(dev_rows, None, weights, packed))
 
-        everything = list(callbacks)
-        with Progress(learner.max_passes) as progress:
-            if self.verbose:
-                everything.append(progress)
+        with Progress(learner.max_passes) if self.verbose else nullcontext() as progress:
             self.result_: Result = learner.fit(
                 problem,
                 theta=theta,
                 score=score,
                 patience=self.patience,
-                callbacks=everything,
+                callbacks=[*callbacks, *([progress] if progress is not None else [])],
                 checkpoint=checkpoint,
             )
         self.theta_ = self.result_.theta
@@ -253,7 +251,9 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
     def _fingerprint(self, rows: Rows, gold: GoldLabels) -> str:
         import hashlib
 
-        digest = hashlib.blake2b(repr(sorted(self.get_params().items(), key=str)).encode())
+        # Neither threads nor messages change the result, so a run may go on with others.
+        params = {key: value for key, value in self.get_params().items() if key not in ("n_jobs", "verbose")}
+        digest = hashlib.blake2b(repr(sorted(params.items(), key=str)).encode())
         arrays = [rows.offsets, gold.codes]
         arrays += [rows.matrix.indptr, rows.matrix.attributes, rows.matrix.values] if rows.matrix else [rows.dense[1]]  # type: ignore[index]
         for array in arrays:
@@ -367,18 +367,21 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         kinds = {str(label)[:2] for label in self.classes_ if label != "O"}
         return bool(kinds) and kinds <= {"B-", "I-", "E-", "S-", "L-", "U-"}
 
-    def explain(self, X: Any, position: int, label: Any = None, against: Any = None) -> Explanation:
+    def explain(
+        self, X: Any, position: int, label: Any = None, against: Any = None, *, sequence: int | None = None
+    ) -> Explanation:
         """Why this label: the weights for and against it at one position of one sequence.
 
         Parameters
         ----------
-        X : a single sequence
+        X : a single sequence, or several where ``sequence`` says which one
+            Several matter to templates that look at the whole document.
         label, against : optional
             The label to explain and its rival; the predicted one and the best other one if absent.
         """
         check_is_fitted(self, "theta_")
-        one = X if isinstance(X, Columns) else [X]
-        return explain_position(self, one, position, label, against)
+        several = X if isinstance(X, Columns) or sequence is not None else [X]
+        return explain_position(self, several, position, label, against, sequence)
 
 
 def _as_lists(y: Any) -> Any:

@@ -34,6 +34,7 @@ class ChainWeights(StoredModel):
     classes_: list[Any]
     theta_: NDArray[np.float64]
     result_: Result
+    info_: dict[str, Any]  # notes of whoever made the model, JSON-able and kept with it; may be absent
     order: int
 
     def attribute_names(self) -> list[str]:
@@ -106,6 +107,7 @@ class ChainWeights(StoredModel):
                 "status": self.result_.status,
                 "best_step": self.result_.best_step,
             },
+            "info": getattr(self, "info_", {}),
         }
         return header, arrays
 
@@ -125,6 +127,7 @@ class ChainWeights(StoredModel):
         certificate = None if result["certificate"] is None else Certificate(**result["certificate"])
         trace = [Record(**record) for record in result["trace"]]
         model.result_ = Result(model.theta_, trace, certificate, result["status"], int(result["best_step"]))
+        model.info_ = dict(header.get("info", {}))
         return model
 
 

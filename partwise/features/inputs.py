@@ -6,6 +6,7 @@ sequences; dense arrays become one (rows, D) array. Vocabularies map attribute s
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,11 @@ class RowMatrix:
     def from_csr(cls, sequences: Sequence[Any] | Any, offsets: NDArray[np.int64] | None = None) -> RowMatrix:
         """One CSR matrix an instance, or one for all with ``offsets``."""
         if offsets is None:
+            for i, matrix in enumerate(sequences):
+                if matrix.shape[1] != sequences[0].shape[1]:
+                    raise InputError(
+                        f"matrix of sequence {i} has {matrix.shape[1]} columns; expected {sequences[0].shape[1]}"
+                    )
             offsets = lengths_to_offsets([matrix.shape[0] for matrix in sequences])
             matrix = scipy.sparse.vstack(sequences, format="csr") if len(sequences) else None
         else:
@@ -87,7 +93,8 @@ class Vocabulary:
         A string value makes the attribute ``name=value``, as scikit-learn's DictVectorizer does. With ``grow`` new
         attributes are numbered; without, they are dropped.
         """
-        numbers, next_number = self.numbers, len(self.numbers)
+        numbers, first_new = self.numbers, len(self.numbers)
+        next_number = first_new
         entries: list[int] = []
         values: list[float] = []
         ends: list[int] = []
@@ -126,7 +133,7 @@ class Vocabulary:
                         entries.append(number)
                         values.append(value)
                 ends.append(len(entries))
-        for name in () if not grow else list(numbers)[-1:]:
+        for name in itertools.islice(numbers, first_new, None):
             if not isinstance(name, str):
                 raise InputError(f"feature names must be strings, got {name!r}")
         indptr = np.zeros(len(ends) + 1, np.int64)

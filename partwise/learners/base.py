@@ -135,16 +135,7 @@ class Learner(ABC):
         reason = self.obstacle(problem.space, problem.loss)
         if reason is None:
             return
-        others = [name for name, kind in LEARNERS.items() if kind().obstacle(problem.space, problem.loss) is None]
-        if others:
-            hint = f"Learners that can: {', '.join(others)}."
-        else:
-            points = [
-                loss for loss in ("perceptron", "svm", "crf")
-                if self.obstacle(problem.space, Loss.named(loss)) is None
-            ]  # fmt: skip
-            hint = f"No learner can; with loss {' or '.join(map(repr, points))} this one could." if points else ""
-        raise CapabilityError(f"{reason}. {hint}".strip())
+        raise CapabilityError(f"{reason}. {_who_can(problem.space, problem.loss)}")
 
     # what a learner does
 
@@ -245,6 +236,18 @@ def objective(problem: Problem, theta: Floats, C: float) -> float:
 
 
 LEARNERS: dict[str, type[Learner]] = {}
+
+
+def _who_can(space: Structure, loss: Loss) -> str:
+    """The learners that can train this structure, with this loss or else with others, in words."""
+    able = {
+        str(point): ", ".join(name for name, kind in LEARNERS.items() if kind().obstacle(space, point) is None)
+        for point in (loss, *map(Loss.named, ("svm", "perceptron", "crf")))
+    }
+    if able[str(loss)]:
+        return f"Learners that can: {able[str(loss)]}."
+    others = "; ".join(f"with loss {name!r}: {names}" for name, names in able.items() if names)
+    return f"No learner can; {others}." if others else "No learner can, with any loss."
 
 
 def register_learner(name: str) -> Callable[[type[Learner]], type[Learner]]:

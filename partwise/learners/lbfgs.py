@@ -43,7 +43,7 @@ class LBFGS(Learner):
         Passes of DCA before the first step.
     """
 
-    losses: ClassVar[str] = "smooth convex losses (β < ∞)"
+    losses: ClassVar[str] = "smooth losses (β < ∞)"
 
     l1_ratio: float = 0.0
     memory: int = 6
@@ -138,7 +138,7 @@ class LBFGS(Learner):
 
     def _lower_bound(self, problem: Problem, state: State, norm: float) -> float | None:
         """P − ‖∇P‖²/(2λ') ≤ min P for a λ'-strongly convex P: a certificate from strong convexity alone."""
-        if not self._l2 or not problem.loss.convex:
+        if not self._l2 or not problem.convex:
             return None
         return (state["value"] - 0.5 * norm * norm / self._l2) / problem.m
 

@@ -54,6 +54,9 @@ def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
         if a != 1.0:
             for r in range(n):
                 scores[r] *= a
+        if rule == GRADIENT and not total_size(scores, 0, n) < 1e100:  # the rate was too large: θ has run away
+            counters[3] = np.nan
+            break
         loss = loss_parts(data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare)
         counters[3] += loss
         step = 0.0
@@ -62,6 +65,12 @@ def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
         elif rule == GRADIENT:
             step = eta / (1.0 + t / m)
             a *= 1.0 - step / (C * m)
+            if abs(a) < 1e-9:  # fold a into v before it underflows, and what was summed so far into w
+                for j in range(w.shape[0]):
+                    w[j] -= total_a * v[j]
+                for j in range(v.shape[0]):
+                    v[j] *= a
+                a, total_a = 1.0, 0.0
         elif loss > 0.0:  # footnote 17: an approximate loss may come out negative; then no step is taken
             norm = squared_norm(data.features, i, parts, scratch)
             if norm > 0.0:
@@ -74,11 +83,6 @@ def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
                 accumulate(data.features, i, parts, 0, -step / a * total_a, w)
         total_a += a
         t += 1.0
-        if a < 1e-9:  # fold a into v before it underflows
-            for j in range(v.shape[0]):
-                v[j] *= a
-            total_a /= a
-            a = 1.0
     counters[0], counters[1], counters[2] = a, total_a, t
 
 
@@ -89,7 +93,8 @@ class OnlineLearner(Learner):
     Parameters
     ----------
     average : bool
-        Return the average of θ over all steps, as Algorithm 1 does, instead of the last one.
+        Return the average of the θ after every step, 1/T Σ_t θ_{t+1}, instead of the last one. (Algorithm 1
+        averages the θ before every step: θ = 0 in place of the last one, no other difference.)
     shuffle : bool
         Visit the instances in a new random order in every pass.
     trace_objective : bool
@@ -138,13 +143,15 @@ class OnlineLearner(Learner):
         counters[3:6] = 0.0
         first = counters[2] == 0.0
         self.one_pass(problem, state, order)
+        if np.isnan(counters[3]):
+            raise ParameterError("eta", type(self).__name__, "small enough for θ to stay finite", state["eta"])
         known: dict[str, Any] = {
             "extra": {"online_loss": float(counters[3]) / problem.m, "updates": float(counters[5])},
             "converged": counters[5] == 0.0,
         }
         if self.trace_objective:
             known["objective"] = objective(problem, self.weights(state), self.C)
-        if self.rule == ASCENT and first and state["zero_start"] and problem.loss.convex:
+        if self.rule == ASCENT and first and state["zero_start"] and problem.convex:
             known["dual"] = float(counters[4]) / problem.m
         return known
 
@@ -202,10 +209,11 @@ class SGD(OnlineLearner):
         for eta in self.candidates:
             trial = replace(self, eta=eta)
             state = trial.start(problem, theta.copy(), None)
-            trial.advance(problem, state)
-            found = trial.weights(state)
-            if not np.isfinite(found).all():
+            try:
+                trial.advance(problem, state)
+            except ParameterError:  # it diverged
                 continue
+            found = trial.weights(state)
             value = score(found) if score is not None else -objective(problem, found, self.C)
             if value > best_value:
                 best, best_value = eta, value

@@ -215,42 +215,40 @@ def _log_sum(x, at, y, start, n):
 
 
 @kernel(fast=False)
-def log_forward(space, length, s, alpha):
-    """a_t(h') = s_t(b) + log Σ_h exp(a_{t−1}(h) + s_t(h, b)), each row less its maximum; returns log Z.
+def log_forward(space, length, s, alpha, peaks):
+    """a_t(h') = s_t(b) + log Σ_h exp(a_{t−1}(h) + s_t(h, b)) − peak_t, whose largest is 0; returns log Z.
 
-    alpha is (T, L^k). The maxima go into log Z alone, so that rounding grows with the scores of one position
-    and not with their sum over all.
+    alpha is (T, L^k), flat; peaks is (T,). The peaks are left to log Z alone, so that rounding grows with the
+    scores of one position and not with their sum over all.
     """
     n_labels = space.n_labels
-    log_partition = 0.0
+    width = state_count(space, space.order)
+    log_partition, total = 0.0, 0.0
     for t in range(length):
+        old, new = (t - 1) * width, t * width
         states = state_count(space, t)
         groups = states // n_labels
-        at = block_start(space, length, t) if t > 0 else 0
+        at = block_start(space, length, t)
         for h in range(states):
             b = h % n_labels
-            if t == 0:
-                alpha[0, h] = s[b]
-                continue
-            top = -np.inf
-            for p in range(h // n_labels, state_count(space, t - 1), groups):
-                top = max(top, alpha[t - 1, p] + s[at + p * n_labels + b])
-            total = 0.0
-            if top > -np.inf:
+            alpha[new + h] = s[t * n_labels + b]
+            if t > 0:
+                top, total = -np.inf, 0.0
                 for p in range(h // n_labels, state_count(space, t - 1), groups):
-                    total += math.exp(alpha[t - 1, p] + s[at + p * n_labels + b] - top)
-                alpha[t, h] = top + math.log(total) + s[t * n_labels + b]
-            else:
-                alpha[t, h] = -np.inf
-        best = largest(alpha[t], 0, states)
+                    top = max(top, alpha[old + p] + s[at + p * n_labels + b])
+                if top > -np.inf:
+                    for p in range(h // n_labels, state_count(space, t - 1), groups):
+                        total += math.exp((alpha[old + p] + s[at + p * n_labels + b]) - top)
+                alpha[new + h] += top + math.log(total) if total > 0.0 else -np.inf
+        best = largest(alpha, new, new + states)
         if best == -np.inf:
             return best
+        peaks[t] = best
         log_partition += best
+        total = 0.0
         for h in range(states):
-            alpha[t, h] -= best
-    total = 0.0
-    for h in range(state_count(space, length - 1)):
-        total += math.exp(alpha[length - 1, h])
+            alpha[new + h] -= best
+            total += math.exp(alpha[new + h])
     return log_partition + math.log(total)
 
 
@@ -258,46 +256,42 @@ def log_forward(space, length, s, alpha):
 def log_forward_backward(space, i, scores, work, parts):
     """log Z and E[z] by log-sum-exp: exact for scores of any finite size, L^{k+1} exponentials a position.
 
-    b_{t−1}(h) = log Σ_b exp(s_t(h, b) + s_t(b) + b_t(h')), each row less its maximum; the marginals of a
-    position are divided by their own sum, because the maxima are gone from alpha and beta.
+    b_t(h) = log Σ_b exp(s_{t+1}(h, b) + s_{t+1}(b) + b_{t+1}(h')), each row less its maximum; p(h) and
+    p(b | h) are divided by their own sums, because the maxima are gone from a and b.
     """
     length = space.offsets[i + 1] - space.offsets[i]
     n_labels = space.n_labels
     n = part_count(space, i)
     s = masked(space, i, scores, work)
     width = state_count(space, space.order)
-    alpha = work[n : n + length * width].reshape(length, width)
-    beta = work[n + length * width : n + (length + 1) * width]
-    new = work[n + (length + 1) * width : n + (length + 2) * width]
-    log_partition = log_forward(space, length, s, alpha)
-    parts[:n] = 0.0
+    alpha = work[n:]  # (length, width), flat
+    beta = work[n + length * width :]  # (width,) b_t
+    ahead = work[n + (length + 1) * width :]  # (width,) s_{t+1}(b) + b_{t+1}(h')
+    log_partition = log_forward(space, length, s, alpha, work[n + (length + 2) * width :])
+    fill(parts, 0, n, 0.0)
     if log_partition == -np.inf:
         return log_partition
-    beta[:] = 0.0
     for t in range(length - 1, -1, -1):
         states = state_count(space, t)
-        top, total = _log_sum(alpha[t], 0, beta, 0, states)
+        groups = state_count(space, t + 1) // n_labels
+        at = block_start(space, length, t + 1)
         for h in range(states):
-            parts[t * n_labels + h % n_labels] += math.exp((alpha[t, h] + beta[h]) - top) / total
-        if t > 0:
-            groups, previous = states // n_labels, state_count(space, t - 1)
-            at = block_start(space, length, t)
-            for h in range(states):
-                beta[h] += s[t * n_labels + h % n_labels]
-            for h in range(previous):
-                top, total = _log_sum(s, at + h * n_labels, beta, (h % groups) * n_labels, n_labels)
-                new[h] = top + math.log(total) if total > 0.0 else -np.inf
-            peak, mass = _log_sum(alpha[t - 1], 0, new, 0, previous)
-            for h in range(previous):  # E[z_t(h, b)] = p(h) p(b | h), each factor divided by its own sum
-                weight = math.exp((alpha[t - 1, h] + new[h]) - peak) / mass
-                if weight > 0.0:
-                    row, state = at + h * n_labels, (h % groups) * n_labels
-                    top, total = _log_sum(s, row, beta, state, n_labels)
-                    for b in range(n_labels):
-                        parts[row + b] += weight / total * math.exp((s[row + b] + beta[state + b]) - top)
-            best = largest(new, 0, previous)
-            for h in range(previous):
-                beta[h] = new[h] - best
+            beta[h] = 0.0
+            if t < length - 1:
+                top, total = _log_sum(s, at + h * n_labels, ahead, (h % groups) * n_labels, n_labels)
+                beta[h] = top + math.log(total) if total > 0.0 else -np.inf
+        peak, mass = _log_sum(alpha, t * width, beta, 0, states)
+        for h in range(states):
+            weight = math.exp((alpha[t * width + h] + beta[h]) - peak) / mass
+            parts[t * n_labels + h % n_labels] += weight
+            if t < length - 1 and weight > 0.0:
+                row, state = at + h * n_labels, (h % groups) * n_labels
+                top, total = _log_sum(s, row, ahead, state, n_labels)
+                for b in range(n_labels):
+                    parts[row + b] += weight / total * math.exp((s[row + b] + ahead[state + b]) - top)
+        best = largest(beta, 0, states)
+        for h in range(states):
+            ahead[h] = (beta[h] - best) + s[t * n_labels + h % n_labels]
     return log_partition
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from partwise._compile import kernel
-from partwise._math import exp_shifted, largest
 from partwise.structures._chain_kernels import (
     ChainSpace,
     block_start,
@@ -95,44 +96,51 @@ def sample(space, i, scores, work, uniform, draws):
     n = part_count(space, i)
     s = masked(space, i, scores, work)
     width = state_count(space, space.order)
-    alpha = work[n : n + length * width].reshape(length, width)
-    weights = work[n + length * width : n + (length + 1) * width]
-    mass = work[n + (length + 1) * width : n + (length + 2) * width]
-    log_partition = log_forward(space, length, s, alpha)
+    alpha = work[n:]  # (length, width), flat
+    peaks = work[n + length * width :]  # (length,)
+    log_partition = log_forward(space, length, s, alpha, peaks)
     if log_partition == -np.inf:
         return log_partition
+    last = alpha[(length - 1) * width :]
+    states = state_count(space, length - 1)
+    log_total = 0.0
+    for h in range(states):
+        log_total += math.exp(last[h])
+    log_total = math.log(log_total)
     for d in range(draws.shape[0]):
         draws[d, :n] = 0.0
-        state = _draw(alpha[length - 1], state_count(space, length - 1), uniform[d, length - 1], mass)
+        state = _draw(last, states, log_total, uniform[d, length - 1])
         for t in range(length - 1, 0, -1):
             b = state % n_labels
             draws[d, t * n_labels + b] = 1.0
             groups = state_count(space, t) // n_labels
-            first = state // n_labels
             at = block_start(space, length, t)
-            count = 0
-            for h in range(first, state_count(space, t - 1), groups):
-                weights[count] = alpha[t - 1, h] + s[at + h * n_labels + b]
-                count += 1
-            state = first + groups * _draw(weights, count, uniform[d, t - 1], mass)
-            draws[d, at + state * n_labels + b] += 1.0
+            total = alpha[t * width + state] + peaks[t] - s[t * n_labels + b]  # log Σ_h of the weights below
+            left = uniform[d, t - 1]
+            chosen = -1
+            for h in range(state // n_labels, state_count(space, t - 1), groups):
+                x = math.exp(alpha[(t - 1) * width + h] + s[at + h * n_labels + b] - total)
+                if x > 0.0:
+                    chosen = h  # the last possible one, should rounding leave a remainder
+                    left -= x
+                    if left < 0.0:
+                        break
+            draws[d, at + chosen * n_labels + b] += 1.0
+            state = chosen
         draws[d, state] = 1.0
     return log_partition
 
 
 @kernel
-def _draw(log_weights, count, uniform, mass):
-    """h < count drawn with probability ∝ exp(log_weights[h]), by inversion; ``mass`` (count,) is scratch."""
-    exp_shifted(log_weights, 0, count, 1.0, largest(log_weights, 0, count), mass, 0)
-    left = 0.0
-    for h in range(count):
-        left += mass[h]
-    left *= uniform
+def _draw(log_weights, count, log_total, uniform):
+    """h < count drawn with probability exp(log_weights[h] − log_total), by inversion."""
     chosen = -1
+    left = uniform
     for h in range(count):
-        if mass[h] > 0.0:
-            chosen = h  # the last possible one, should rounding leave a remainder
-            left -= mass[h]
+        x = math.exp(log_weights[h] - log_total)
+        if x > 0.0:
+            chosen = h
+            left -= x
             if left < 0.0:
                 break
     return chosen
@@ -140,7 +148,7 @@ def _draw(log_weights, count, uniform, mass):
 
 @kernel
 def first_infeasible(space):
-    """The first instance whose hard constraints allow no output, or −1. Only the last label of a history matters."""
+    """The first instance whose constraints allow no output, or −1. Histories matter by their last label."""
     n_labels = space.n_labels
     pairs = space.transitions[: n_labels * n_labels].reshape(n_labels, n_labels)
     free = space.allowed.shape[0] == 0

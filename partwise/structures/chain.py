@@ -67,7 +67,7 @@ class Chain(CompiledStructure):
     [1, 1, 1]
     >>> log_partition, mean = chain.marginals(0, scores)
     >>> mean[:6].reshape(3, 2).round(2).tolist()
-    [[0.38, 0.62], [0.47, 0.53], [0.32, 0.68]]
+    [[0.47, 0.53], [0.44, 0.56], [0.15, 0.85]]
     """
 
     oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "marginals", "kbest", "sample"})

@@ -246,6 +246,10 @@ class Multiclass(CompiledStructure):
             )
         return labels.astype(np.int64)
 
+    @property
+    def constrained(self) -> bool:
+        return len(self._pack.allowed) > 0
+
     def allows(self, i: int, parts: Floats) -> bool:
         allowed = self._pack.allowed
         return len(allowed) == 0 or not np.any((parts != 0) & (allowed[i] == 0))

@@ -1,0 +1,309 @@
+"""One suite for every structure: each oracle that it declares, against enumeration.
+
+A structure joins by registering a strategy that draws a :class:`Case`, a structure of a few small instances
+with the enumeration of each, and inherits every check. A check takes (case, instance, scores, rng).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from oracles import Enumeration
+
+from partwise.exceptions import CapabilityError, InputError
+from partwise.structures import base
+from partwise.structures.base import ORACLES, Structure
+from partwise.structures.chain import Chain
+from partwise.structures.multiclass import Multiclass
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A structure and the enumeration of each of its instances."""
+
+    structure: Structure
+    instances: list[Enumeration]
+
+
+Check = Callable[[Case, int, Floats, np.random.Generator], None]
+
+#: The structures under test; add yours with a strategy that draws cases of it.
+REGISTRY: dict[type[Structure], st.SearchStrategy[Case]] = {}
+
+
+# --------------------------------------------------------------------------------------------------
+# Cases
+
+
+def _mask(rng: np.random.Generator, shape: tuple[int, ...], constrained: bool) -> NDArray[np.bool_]:
+    return rng.random(shape) < 0.6 if constrained else np.ones(shape, bool)
+
+
+@st.composite
+def multiclass_cases(draw: st.DrawFn) -> Case:
+    n, n_labels = draw(st.integers(1, 3)), draw(st.integers(1, 6))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    constrained = draw(st.booleans())
+    allowed = _mask(rng, (n, n_labels), constrained)
+    allowed[np.arange(n), rng.integers(n_labels, size=n)] = True
+    structure = Multiclass(n, n_labels, allowed=allowed if constrained else None)
+    return Case(structure, [oracles.enumerate_multiclass(n_labels, row) for row in allowed])
+
+
+@st.composite
+def chain_cases(draw: st.DrawFn) -> Case:
+    """Orders 1 to 3, lengths from 1 (shorter than the order) up, tied or not, any mix of hard constraints."""
+    n_labels, order, tied = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.booleans())
+    lengths = draw(st.lists(st.integers(1, 5 if n_labels < 3 else 4), min_size=1, max_size=3))
+    constrained = [draw(st.booleans()) for _ in range(4)]
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    offsets = np.append(0, np.cumsum(lengths))
+    shapes = [(int(offsets[-1]), n_labels), (n_labels, n_labels), (n_labels,), (n_labels,)]
+    masks = [_mask(rng, shape, limit) for shape, limit in zip(shapes, constrained, strict=True)]
+    allowed, transitions, start, stop = masks
+    rows = [allowed[a:b] for a, b in pairwise(offsets)]
+    for row in rows:  # one sequence of each instance stays possible
+        y = rng.integers(n_labels, size=len(row))
+        row[np.arange(len(y)), y] = True
+        transitions[y[:-1], y[1:]] = True
+        start[y[0]] = stop[y[-1]] = True
+    names = ("allowed", "transitions", "start", "stop")
+    given = {name: mask for name, mask, limit in zip(names, masks, constrained, strict=True) if limit}
+    structure = Chain(lengths, n_labels, order=order, tied=tied, **given)
+    return Case(
+        structure,
+        [oracles.enumerate_chain(n_labels, order, tied, row, transitions, start, stop) for row in rows],
+    )
+
+
+@st.composite
+def interval_cases(draw: st.DrawFn) -> Case:
+    sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    return Case(oracles.Interval(sizes), [oracles.enumerate_interval(n) for n in sizes])
+
+
+REGISTRY[Multiclass] = multiclass_cases()
+REGISTRY[Chain] = chain_cases()
+REGISTRY[oracles.Interval] = interval_cases()
+
+
+# --------------------------------------------------------------------------------------------------
+# Scores
+
+SCORES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "ties": lambda rng, n: rng.integers(-1, 2, size=n).astype(float),
+    "equal": lambda rng, n: np.zeros(n),
+    "huge": lambda rng, n: rng.uniform(-1e4, 1e4, size=n),
+    "huge ties": lambda rng, n: rng.choice([-1e4, 0.0, 1e4], size=n),
+    "inverse temperature": lambda rng, n: 10.0 ** rng.uniform(-3, 6) * rng.normal(size=n),
+    "minus infinity": lambda rng, n: np.where(rng.random(n) < 0.3, -np.inf, rng.normal(size=n)),
+    "huge and minus infinity": lambda rng, n: np.where(
+        rng.random(n) < 0.3, -np.inf, rng.uniform(-1e4, 1e4, size=n)
+    ),
+}
+
+
+def draw_scores(kind: str, instance: Enumeration, rng: np.random.Generator) -> Floats:
+    """Part scores of that kind, of which some output has a finite sum."""
+    scores = SCORES[kind](rng, instance.parts.shape[1])
+    possible = instance.parts[rng.integers(len(instance.outputs))] != 0
+    scores[possible & np.isneginf(scores)] = 0.5
+    return scores
+
+
+def _slack(instance: Enumeration, scores: Floats) -> float:
+    """What rounding may do to a sum of scores."""
+    finite = np.abs(scores[np.isfinite(scores)])
+    return 1e-9 + 1e-14 * float(finite.max(initial=0.0)) * float(instance.parts.sum(axis=1).max())
+
+
+def _rank_of(instance: Enumeration, parts: Floats) -> int:
+    """Which of the enumerated outputs these parts are."""
+    found = np.flatnonzero((instance.parts == parts).all(axis=1))
+    assert len(found) == 1, f"not an output of the space: {parts}"
+    return int(found[0])
+
+
+def _dirty(case: Case, i: int) -> tuple[Floats, Floats]:
+    """Work and parts as a learner hands them over: full of what the last instance left, work too long."""
+    size = base.work_size(case.structure.pack, i) + 3
+    return np.full(size, np.nan), np.full(case.structure.n_parts(i), np.nan)
+
+
+# --------------------------------------------------------------------------------------------------
+# Checks of the oracles
+
+
+def check_argmax(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    instance, slack = case.instances[i], _slack(case.instances[i], scores)
+    values, given = instance.values(scores), scores.copy()
+    work, parts = _dirty(case, i)
+    value = base.argmax(case.structure.pack, i, scores, work, parts)
+    np.testing.assert_allclose(value, values.max(), rtol=0, atol=slack)
+    np.testing.assert_allclose(values[_rank_of(instance, parts)], values.max(), rtol=0, atol=slack)
+    np.testing.assert_array_equal(case.structure.argmax(i, scores), parts)
+    np.testing.assert_array_equal(scores, given, "the scores were changed")
+
+
+def check_argmax_of_nothing(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    with pytest.raises(InputError, match=f"no output of instance {i} has a finite score"):
+        case.structure.argmax(i, np.full_like(scores, -np.inf))
+
+
+def check_marginals(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    instance, slack = case.instances[i], _slack(case.instances[i], scores)
+    given = scores.copy()
+    work, parts = _dirty(case, i)
+    log_partition = base.marginals(case.structure.pack, i, scores, work, parts)
+    np.testing.assert_allclose(log_partition, instance.log_partition(scores), rtol=0, atol=slack)
+    np.testing.assert_allclose(parts, instance.marginals(scores), rtol=0, atol=slack)
+    np.testing.assert_array_equal(case.structure.marginals(i, scores)[1], parts)
+    np.testing.assert_array_equal(scores, given, "the scores were changed")
+
+
+def check_marginals_of_nothing(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    work, parts = _dirty(case, i)
+    assert base.marginals(case.structure.pack, i, np.full_like(scores, -np.inf), work, parts) == -np.inf
+    assert not parts.any()
+
+
+def check_entropy(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """H = log Z − s·E[z]: a marginal that is off by the slack weighs as much as its score."""
+    instance, slack = case.instances[i], _slack(case.instances[i], scores)
+    slack *= 1.0 + 0.1 * np.abs(scores[np.isfinite(scores)]).max()
+    np.testing.assert_allclose(
+        case.structure.entropy(i, scores), instance.entropy(scores), rtol=0, atol=slack
+    )
+
+
+def check_gradient(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """∇ log Z = E[z], by central differences of the structure's own log Z."""
+    scores = np.where(np.isneginf(scores), scores, np.clip(scores, -5.0, 5.0))
+    _, mean = case.structure.marginals(i, scores)
+    step = 1e-5
+    for r in np.flatnonzero(scores > -np.inf):
+        above, below = scores.copy(), scores.copy()
+        above[r] += step
+        below[r] -= step
+        slope = (case.structure.marginals(i, above)[0] - case.structure.marginals(i, below)[0]) / (2 * step)
+        assert abs(slope - mean[r]) < 1e-7, f"part {r}: slope {slope}, marginal {mean[r]}"
+
+
+def check_kbest(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """In order, distinct, none missing; also where k exceeds the number of outputs."""
+    instance, slack = case.instances[i], _slack(case.instances[i], scores)
+    n = len(instance.outputs)
+    for k in {1, 2, int(rng.integers(1, n + 1)), n + 3}:
+        expected = instance.best_values(scores, k)
+        found = case.structure.kbest(i, scores, k)
+        assert found.shape == (len(expected), case.structure.n_parts(i))
+        ranks = [_rank_of(instance, row) for row in found]
+        assert len(set(ranks)) == len(ranks), "an output twice"
+        np.testing.assert_allclose(instance.values(scores)[ranks], expected, rtol=0, atol=slack)
+        work, _ = _dirty(case, i)
+        parts, values = np.full((k, case.structure.n_parts(i)), np.nan), np.full(k, np.nan)
+        assert base.kbest(case.structure.pack, i, scores, work, parts, values) == len(expected)
+        np.testing.assert_array_equal(parts[: len(expected)], found)
+        np.testing.assert_allclose(values[: len(expected)], expected, rtol=0, atol=slack)
+    assert len(case.structure.kbest(i, np.full_like(scores, -np.inf), 2)) == 0
+
+
+def check_sample(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """Frequencies within a chi-square bound that a right sampler breaks less than once in 10^5 cases."""
+    instance, size = case.instances[i], 2000
+    rank = {row.tobytes(): j for j, row in enumerate(instance.parts)}
+    draws = case.structure.sample(i, scores, size, rng)
+    assert draws.shape == (size, case.structure.n_parts(i))
+    counts = np.bincount([rank[row.tobytes()] for row in draws], minlength=len(rank))
+    expected = size * instance.probabilities(scores)
+    assert not counts[expected < 1e-6].any(), "an output without probability was drawn"
+    rare = expected < 5
+    counts = np.append(counts[~rare], counts[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum() + 1e-9)
+    freedom = len(counts) - 1
+    statistic = ((counts - expected) ** 2 / np.maximum(expected, 1.0)).sum()
+    assert statistic < freedom + 5 * np.sqrt(2 * freedom) + 15
+    with pytest.raises(InputError, match=f"no output of instance {i} has a finite score"):
+        case.structure.sample(i, np.full_like(scores, -np.inf), 2, rng)
+
+
+def check_project(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """Against a QP over the hull of the outputs; and (point − z)·(v − z) ≤ 0 for every output v."""
+    instance, slack = case.instances[i], _slack(case.instances[i], scores)
+    z = case.structure.project(i, scores)
+    near = np.where(np.isneginf(scores), scores, np.clip(scores, -5.0, 5.0))
+    np.testing.assert_allclose(case.structure.project(i, near), instance.project(near), rtol=0, atol=1e-7)
+    np.testing.assert_allclose(oracles.nearest_in_hull(instance.parts, z), z, rtol=0, atol=1e-9)
+    hopeless = np.isneginf(scores)
+    assert not z[hopeless].any()
+    vertices = instance.parts[~instance.parts[:, hopeless].any(axis=1)]
+    angles = (vertices - z) @ np.where(hopeless, 0.0, scores - z)
+    assert angles.max() <= 10 * slack
+
+
+# --------------------------------------------------------------------------------------------------
+# Checks of every structure, whatever it declares
+
+
+def check_round_trip(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    structure, instance = case.structure, case.instances[i]
+    assert len(structure) == len(case.instances)
+    assert structure.n_parts(i) == instance.parts.shape[1] >= structure.n_atoms(i)
+    for y, parts in zip(instance.outputs, instance.parts, strict=True):
+        np.testing.assert_array_equal(structure.encode(i, y), parts)
+        np.testing.assert_array_equal(structure.decode(i, parts), y)
+        assert structure.allows(i, parts)
+
+
+def check_constraints(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    assert case.structure.constrained or not case.instances[i].forbidden
+    for y in case.instances[i].forbidden:
+        parts = case.structure.encode(i, y)
+        assert not case.structure.allows(i, parts)
+        assert "forbidden by the constraints" in case.structure.forbidden_part(i, parts)
+
+
+def check_encode_all(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    ys = [instance.outputs[rng.integers(len(instance.outputs))] for instance in case.instances]
+    offsets, numbers, values = case.structure.encode_all(ys)
+    assert (offsets.dtype, numbers.dtype, values.dtype) == (np.int64, np.int32, np.float64)
+    for j, y in enumerate(ys):
+        span = slice(offsets[j], offsets[j + 1])
+        parts = np.zeros(case.structure.n_parts(j))
+        np.add.at(parts, numbers[span], values[span])
+        np.testing.assert_array_equal(parts, case.structure.encode(j, y))
+
+
+def check_missing_oracles(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """What is not declared fails by name, and nothing stands in for it."""
+    arguments = {"kbest": (1,), "sample": (1, rng)}
+    for oracle in ORACLES.keys() - case.structure.oracles:
+        with pytest.raises(CapabilityError, match=f"{type(case.structure).__name__} has no {oracle}"):
+            getattr(case.structure, oracle)(i, scores, *arguments.get(oracle, ()))
+
+
+CHECKS: dict[str, list[Check]] = {
+    "argmax": [check_argmax, check_argmax_of_nothing],
+    "marginals": [check_marginals, check_marginals_of_nothing, check_entropy, check_gradient],
+    "kbest": [check_kbest],
+    "sample": [check_sample],
+    "project": [check_project],
+    "": [check_round_trip, check_constraints, check_encode_all, check_missing_oracles],
+}
+
+
+def checks_of(kind: type[Structure]) -> list[Check]:
+    """The checks of every declared oracle, then those of all structures."""
+    return [
+        check for oracle in [*ORACLES, ""] if oracle in kind.oracles or not oracle for check in CHECKS[oracle]
+    ]

@@ -1,0 +1,249 @@
+"""Class posteriors and gradients against enumeration of all topic assignments of short documents."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp, psi
+
+from partwise.exceptions import ParameterError
+from partwise.topics import class_posterior
+from partwise.topics.corpus import pack
+from partwise.topics.engines import GibbsEngine, VariationalEngine
+from partwise.topics.transforms import (
+    block_transformation,
+    class_dependent_topics,
+    log_domain_gradient,
+    smoothed_start,
+    softmax_columns,
+)
+from partwise.topics.variational import digamma
+
+ALPHA = np.array([0.6, 0.9, 0.5])
+PRIOR = np.array([0.5, 0.3, 0.2])
+SAMPLED = ["bridge", "optimal_bridge", "harmonic_mean"]
+
+
+def model(n_classes=3, seed=0):
+    """Φ (6 words), T: B_c = 2, B_s = 1, smoothed so that every class can say every word."""
+    rng = np.random.default_rng(seed)
+    phi = rng.dirichlet(np.full(6, 1.0), size=2 * n_classes + 1).T
+    transformation = softmax_columns(smoothed_start(block_transformation(n_classes, 2, 1)) * 1.5)
+    return phi, transformation
+
+
+def corpus():
+    return pack(np.array([[2, 1, 0, 0, 1, 0], [0, 0, 1, 1, 0, 2], [1, 0, 0, 0, 0, 4], [0, 1, 1, 1, 1, 0]]))
+
+
+def exact(text, topics, alpha=ALPHA):
+    """log Z_y of every class and E[n_l | y, w], by enumeration of z."""
+    logs, means = [], []
+    for class_topics in topics:
+        scores, counts = [], []
+        for z in itertools.product(range(alpha.size), repeat=text.size):
+            n = np.bincount(z, minlength=alpha.size)
+            prior = (gammaln(alpha + n) - gammaln(alpha)).sum()
+            prior += gammaln(alpha.sum()) - gammaln(alpha.sum() + text.size)
+            scores.append(prior + np.log(class_topics[text, list(z)]).sum())
+            counts.append(n)
+        logs.append(logsumexp(scores))
+        means.append(np.exp(np.array(scores) - logs[-1]) @ np.array(counts))
+    return np.array(logs), np.array(means)
+
+
+def exact_posterior(packed, phi, transformation, prior=PRIOR):
+    topics = [phi @ matrix for matrix in transformation]
+    out = []
+    for d in range(packed.n_documents):
+        scores = np.log(prior) + exact(packed.words[packed.offsets[d] : packed.offsets[d + 1]], topics)[0]
+        out.append(np.exp(scores - logsumexp(scores)))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("method", SAMPLED)
+def test_posterior_matches_enumeration(method):
+    phi, transformation = model()
+    truth = exact_posterior(corpus(), phi, transformation)
+    topics = class_dependent_topics(phi, transformation)
+    found = class_posterior(corpus(), topics, PRIOR, ALPHA, method=method, n_samples=20_000, seed=1)
+    assert np.abs(found.probabilities - truth).max() < (0.06 if method == "harmonic_mean" else 0.02)
+    assert np.abs((found.probabilities - truth) / found.errors).max() < 4.5
+    assert np.allclose(found.probabilities.sum(axis=1), 1.0)
+
+
+def test_annealed_matches_enumeration():
+    phi, transformation = model()
+    truth = exact_posterior(corpus(), phi, transformation)
+    topics = class_dependent_topics(phi, transformation)
+    settings = {"method": "annealed", "n_samples": 100, "n_chains": 200}
+    found = class_posterior(corpus(), topics, PRIOR, ALPHA, seed=1, **settings)
+    assert np.abs(found.probabilities - truth).max() < 0.03
+    assert np.abs((found.probabilities - truth) / found.errors).max() < 4.5
+
+
+def test_standard_errors_are_the_spread_of_repeated_estimates():
+    phi, transformation = model()
+    topics = class_dependent_topics(phi, transformation)
+    runs = [
+        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=2000, burn_in=20, seed=seed)
+        for seed in range(60)
+    ]
+    spread = np.std([run.probabilities for run in runs], axis=0, ddof=1)
+    claimed = np.mean([run.errors for run in runs], axis=0)
+    assert (spread / claimed < 1.6).all()
+    assert (spread / claimed > 0.6).all()
+
+
+def test_expected_counts_match_enumeration():
+    phi, transformation = model()
+    topics = class_dependent_topics(phi, transformation)
+    found = class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=40_000, seed=2)
+    for d in range(4):
+        text = corpus().words[corpus().offsets[d] : corpus().offsets[d + 1]]
+        assert np.abs(found.topic_counts[d] - exact(text, topics)[1]).max() < 0.08
+
+
+def test_reference_and_screening_do_not_change_the_answer():
+    phi, transformation = model()
+    topics = class_dependent_topics(phi, transformation)
+    settings = [{}, {"reference": 2}, {"screen": 1e-6}, {"screen": 0.05}]
+    plain, other, screened, strict = (
+        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=8000, seed=3, **s).probabilities
+        for s in settings
+    )
+    assert np.abs(plain - other).max() < 0.04
+    assert np.abs(plain - screened).max() < 0.04
+    assert np.abs(plain - strict).max() < 0.08
+
+
+@pytest.mark.parametrize("method", SAMPLED)
+def test_screening_keeps_small_classes_on_the_same_scale(method):
+    """A class set aside by the pilot keeps a posterior of the right order, not zero."""
+    phi, transformation = model()
+    truth = exact_posterior(corpus(), phi, transformation, prior=np.array([0.6, 0.39, 0.01]))
+    topics = class_dependent_topics(phi, transformation)
+    settings = {"screen": 0.05, "n_samples": 8000, "seed": 3, "pilot": 2000, "method": method}
+    found = class_posterior(corpus(), topics, np.array([0.6, 0.39, 0.01]), ALPHA, **settings).probabilities
+    rare = truth < 0.02
+    assert rare.any()
+    assert (np.abs(np.log(found[rare] / truth[rare])) < 0.7).all()
+
+
+def test_empty_documents_get_the_prior():
+    phi, transformation = model()
+    topics = class_dependent_topics(phi, transformation)
+    empty = pack(np.zeros((1, 6)), allow_empty=True)
+    for method in [*SAMPLED, "annealed"]:
+        found = class_posterior(empty, topics, PRIOR, ALPHA, method=method, n_samples=40)
+        assert np.allclose(found.probabilities, PRIOR)
+        assert not found.topic_counts.any()
+
+
+def test_threads_do_not_change_the_posterior():
+    phi, transformation = model()
+    topics = class_dependent_topics(phi, transformation)
+    one, two = (
+        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=100, n_jobs=jobs).probabilities
+        for jobs in (1, 2)
+    )
+    assert np.array_equal(one, two)
+
+
+def test_unknown_method_is_named():
+    phi, transformation = model()
+    topics = class_dependent_topics(phi, transformation)
+    with pytest.raises(ParameterError, match="did you mean 'bridge'"):
+        class_posterior(corpus(), topics, PRIOR, ALPHA, method="brigde")
+
+
+# ------------------------------------------------------------------ gradients
+
+
+def objective(parameters, phi, packed, labels, prior):
+    posterior = exact_posterior(packed, phi, softmax_columns(parameters), prior)
+    return np.log(posterior[np.arange(labels.size), labels]).sum()
+
+
+def finite_differences(function, parameters, step=1e-5):
+    slope = np.empty_like(parameters)
+    for place in np.ndindex(parameters.shape):
+        moved = [parameters.copy(), parameters.copy()]
+        moved[0][place] += step
+        moved[1][place] -= step
+        slope[place] = (function(moved[0]) - function(moved[1])) / (2 * step)
+    return slope
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_gradient_matches_finite_differences_of_the_enumerated_objective(mixed):
+    """Eq. 4.17 in the log domain, for two classes."""
+    phi, _ = model(2)
+    parameters = smoothed_start(block_transformation(2, 2, 1)) * 1.5
+    packed, labels, prior = (
+        pack(np.array([[2, 1, 0, 0], [0, 1, 1, 1]])),
+        np.array([0, 1]),
+        np.array([0.6, 0.4]),
+    )
+    phi = phi[:4] / phi[:4].sum(axis=0)
+    slope = finite_differences(lambda t: objective(t, phi, packed, labels, prior), parameters)
+    settings = {"gradient_samples": 100_000, "gradient_burn_in": 100, "mixed_gradient": mixed}
+    engine = GibbsEngine(ALPHA, 0.01, prior, seed=1, **settings)
+    transformation = softmax_columns(parameters)
+    by_matrix, _ = engine.gradient(packed, labels, phi, transformation, 0)
+    found = log_domain_gradient(by_matrix, transformation)
+    assert np.abs(slope).max() > 0.02  # there is something to match
+    assert np.abs(found - slope).max() < 0.04 * np.abs(slope).max()
+    # the diagonal of the Jacobian alone, as printed in the thesis, is not the gradient
+    diagonal = transformation * (1 - transformation) * by_matrix
+    assert np.abs(diagonal - slope).max() > 0.2 * np.abs(slope).max()
+
+
+def test_gradient_of_three_classes():
+    phi, _ = model(3)
+    parameters = smoothed_start(block_transformation(3, 2, 1)) * 1.5
+    packed, labels = pack(np.array([[2, 1, 0, 0, 0, 0], [0, 1, 1, 0, 0, 1]])), np.array([0, 2])
+    slope = finite_differences(lambda t: objective(t, phi, packed, labels, PRIOR), parameters)
+    transformation = softmax_columns(parameters)
+    for mixed in (True, False):
+        engine = GibbsEngine(ALPHA, 0.01, PRIOR, gradient_samples=60_000, mixed_gradient=mixed, seed=2)
+        found = log_domain_gradient(
+            engine.gradient(packed, labels, phi, transformation, 0)[0], transformation
+        )
+        assert np.abs(found - slope).max() < 0.06 * np.abs(slope).max()
+
+
+def test_variational_gradient_is_exact():
+    phi, _ = model(3)
+    parameters = smoothed_start(block_transformation(3, 2, 1)) * 1.5
+    labels = np.array([0, 1, 2, 0])
+    engine = VariationalEngine(ALPHA, 0.01, PRIOR, tolerance=1e-12, limit=5000)
+
+    def bound(t):
+        posterior = engine.posterior(corpus(), phi, softmax_columns(t)).probabilities
+        return np.log(posterior[np.arange(4), labels]).sum()
+
+    transformation = softmax_columns(parameters)
+    found = log_domain_gradient(engine.gradient(corpus(), labels, phi, transformation, 0)[0], transformation)
+    slope = finite_differences(bound, parameters, step=1e-2)  # Φ^y is float32: a step well above its rounding
+    assert np.abs(found - slope).max() < 2e-3 * np.abs(slope).max()
+
+
+def test_variational_bound_is_below_the_likelihood_and_near_it():
+    phi, transformation = model()
+    engine = VariationalEngine(ALPHA, 0.01, PRIOR, tolerance=1e-10, limit=2000)
+    bounds, _, gammas = engine.bounds(corpus(), phi, transformation)
+    topics = class_dependent_topics(phi, transformation)
+    for d in range(4):
+        text = corpus().words[corpus().offsets[d] : corpus().offsets[d + 1]]
+        truth = exact(text, topics)[0]
+        assert (bounds[d] <= truth).all()
+        assert (bounds[d] > truth - 1.5).all()
+    assert np.allclose(gammas.sum(axis=2), ALPHA.sum() + corpus().lengths[:, None])
+
+
+def test_digamma():
+    x = np.geomspace(1e-3, 1e4, 200)
+    assert np.abs(np.array([digamma(v) for v in x]) - psi(x)).max() < 1e-8 * np.abs(psi(x)).max()
