@@ -50,7 +50,8 @@ MODULES = [
     "partwise.exceptions",
 ]
 STYLE = """
-body{font:16px/1.6 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:1rem 1.5rem 4rem;color:#1c2430;background:#fff}
+body{font:16px/1.6 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:1rem 1.5rem 4rem}
+body{color:#1c2430;background:#fff}
 nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;border-bottom:1px solid #d8dee8;padding-bottom:.6rem;font-size:.92rem}
 nav a{color:#2158a8;text-decoration:none} nav a.here{font-weight:700;color:inherit}
 pre{background:#f4f6fa;padding:.8rem 1rem;overflow:auto;border-radius:6px;font-size:.86rem;line-height:1.45}
@@ -92,7 +93,12 @@ def api_markdown() -> str:
                 signature = str(inspect.signature(thing))
             except (TypeError, ValueError):
                 signature = ""
-            lines += [f"### {name}", "", f'<span class="signature">{html.escape(name + signature)}</span>', ""]
+            lines += [
+                f"### {name}",
+                "",
+                f'<span class="signature">{html.escape(name + signature)}</span>',
+                "",
+            ]
             lines += ["```text", inspect.getdoc(thing) or "", "```", ""]
             if inspect.isclass(thing):
                 for method, function in inspect.getmembers(thing, inspect.isfunction):

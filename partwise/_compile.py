@@ -12,6 +12,7 @@ around, is what lets numba reuse its cache in the next process.
 from __future__ import annotations
 
 import functools
+import getpass
 import hashlib
 import inspect
 import os
@@ -31,14 +32,18 @@ __all__ = ["Generic", "composite", "kernel", "native"]
 FAST = frozenset({"reassoc", "contract", "nsz"})
 
 
-def _source_hash() -> str:
-    """Hash of every source file that holds kernels: those that import this module, and this one."""
-    digest = hashlib.sha256(numba.__version__.encode())
+def _kernel_sources() -> dict[str, bytes]:
+    """Path and text of every source file with kernels: it imports this module or registers with a generic."""
     root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        source = path.read_bytes()
-        if b"partwise._compile import" in source:
-            digest.update(path.relative_to(root).as_posix().encode() + source)
+    sources = {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*.py"))}
+    marks = (b"partwise._compile import", b".register(")
+    return {name: source for name, source in sources.items() if any(mark in source for mark in marks)}
+
+
+def _source_hash() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for name, source in _kernel_sources().items():
+        digest.update(name.encode() + source)
     return digest.hexdigest()[:16]
 
 
@@ -53,7 +58,7 @@ def cache_dir() -> str:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError:  # a read-only home: compiled code still works, it just lives for a shorter time
-        folder = os.path.join(tempfile.gettempdir(), f"partwise-{os.getuid()}", _source_hash())
+        folder = os.path.join(tempfile.gettempdir(), f"partwise-{getpass.getuser()}", _source_hash())
         os.makedirs(folder, exist_ok=True)
     return folder
 

@@ -156,17 +156,17 @@ def rows_dot(y, at, stride, x, start, matrix, first, step, rows, n):
 def outer_add(matrix, first, step, a, start, stride, across, x, at, along, count, rows, n):
     """matrix[first + j·step + b] += Σ_{t < count} a[start + t·across + j·stride]·x[at + t·along + b]."""
     m, four = np.uintp(n), np.uintp(4)
-    c, l = np.uintp(across), np.uintp(along)
+    c, d = np.uintp(across), np.uintp(along)
     p0, x0, t, total = np.uintp(start), np.uintp(at), np.uintp(0), np.uintp(count)
     while t + four <= total:
         p, r = p0, np.uintp(first)
-        x1, x2, x3 = x0 + l, x0 + l + l, x0 + l + l + l
+        x1, x2, x3 = x0 + d, x0 + d + d, x0 + d + d + d
         for _ in range(np.uintp(rows)):
             a0, a1, a2, a3 = a[p], a[p + c], a[p + c + c], a[p + c + c + c]
             for b in range(m):
                 matrix[r + b] += a0 * x[x0 + b] + a1 * x[x1 + b] + a2 * x[x2 + b] + a3 * x[x3 + b]
             p, r = p + np.uintp(stride), r + np.uintp(step)
-        p0, x0, t = p0 + four * c, x0 + four * l, t + four
+        p0, x0, t = p0 + four * c, x0 + four * d, t + four
     while t < total:
         p, r = p0, np.uintp(first)
         for _ in range(np.uintp(rows)):
@@ -174,7 +174,7 @@ def outer_add(matrix, first, step, a, start, stride, across, x, at, along, count
             for b in range(m):
                 matrix[r + b] += a0 * x[x0 + b]
             p, r = p + np.uintp(stride), r + np.uintp(step)
-        p0, x0, t = p0 + c, x0 + l, t + np.uintp(1)
+        p0, x0, t = p0 + c, x0 + d, t + np.uintp(1)
 
 
 @kernel

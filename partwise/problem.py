@@ -7,6 +7,7 @@ no learner can tell the difference.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -132,7 +133,7 @@ def reduce_blocks(buffers, start, stop, out):
 
 @kernel
 def instance_sizes(space, features, n, parts, scored, work):
-    """parts[i], scored[i], work[i] ← parts of instance i, how many of them the features score, what its oracles need."""
+    """parts[i], scored[i], work[i] ← parts of instance i, those the features score, what the oracles need."""
     for i in range(n):
         parts[i] = part_count(space, i)
         scored[i] = feature_parts(features, i)
@@ -177,7 +178,7 @@ class Problem:
         gold, costs = self._encode(outputs)
         self.data = Data(space.pack, features.pack, gold, costs, self.loss.pack)
         self.compiled = native(self.data)
-        parts, scored, work = self._sizes(space.pack, "features score")
+        parts, _, work = self._sizes(space.pack, "features score")
         if isinstance(gold, PartialGold):
             work = np.maximum(work, self._sizes(gold.space, "gold space does not fit: features score")[2])
         self._size = (int(parts.max()), int(work.max()))
@@ -233,8 +234,12 @@ class Problem:
 
     def _partial_costs(self, outputs: Structure) -> SparseParts:
         if self.loss.gamma != 0:
-            raise ParameterError("gamma", "Loss", "0 where the gold outputs are only partly known", self.loss.gamma)
-        return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
+            raise ParameterError(
+                "gamma", "Loss", "0 where the gold outputs are only partly known", self.loss.gamma
+            )
+        return SparseParts(
+            np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m)
+        )
 
     @property
     def convex(self) -> bool:
@@ -252,21 +257,25 @@ class Problem:
 
     def _over_blocks(self, task: Callable[[int, int, int], Any]) -> list[Any]:
         """task(block, start, stop) for every block, in threads; results in the order of the blocks."""
-        spans = [(k, int(a), int(b)) for k, (a, b) in enumerate(zip(self._borders, self._borders[1:], strict=False))]
+        spans = [
+            (k, int(a), int(b))
+            for k, (a, b) in enumerate(zip(self._borders, self._borders[1:], strict=False))
+        ]
         if self._pool is None:
             return [task(*span) for span in spans]
         return list(self._pool.map(lambda span: task(*span), spans))
 
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances."""
-        gradients, self._gradients = self._gradients, None  # given up where an error or Ctrl-C leaves them unfinished
+        # given up while in use, so that an error or Ctrl-C cannot leave half a sum for the next call
+        gradients, self._gradients = self._gradients, None
         if gradients is None:
             gradients = np.zeros((len(self._borders) - 1, self.dim))
 
         losses = self._losses(theta, gradients)
         gradient = np.empty(self.dim)
         cuts = np.linspace(0, self.dim, self.n_threads + 1).astype(int)
-        spans = list(zip(cuts, cuts[1:], strict=False))
+        spans = list(itertools.pairwise(cuts))
         if self._pool is None:
             reduce_blocks(gradients, 0, self.dim, gradient)
         else:

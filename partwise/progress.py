@@ -29,7 +29,9 @@ class Progress:
     'training: pass 1/2, 0.5 s, objective 1.25\\n'
     """
 
-    def __init__(self, total: int, title: str = "training", stream: TextIO | None = None, interval: float = 2.0):
+    def __init__(
+        self, total: int, title: str = "training", stream: TextIO | None = None, interval: float = 2.0
+    ):
         self.total, self.title, self.interval = total, title, interval
         self.stream = stream if stream is not None else sys.stderr
         self._bar: Any = None
@@ -42,7 +44,12 @@ class Progress:
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as RichProgress
 
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn())
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[text]}"),
+                TimeElapsedColumn(),
+            )
             self._bar = RichProgress(*columns, console=Console(file=self.stream), transient=False)
             self._bar.start()
             self._task = self._bar.add_task(self.title, total=self.total, text="")
@@ -60,7 +67,9 @@ class Progress:
         now = time.monotonic()
         if now - self._last >= self.interval or record.step == self.total:
             self._last = now
-            self.stream.write(f"{self.title}: pass {record.step}/{self.total}, {record.seconds:.1f} s{', ' + text if text else ''}\n")
+            self.stream.write(
+                f"{self.title}: pass {record.step}/{self.total}, {record.seconds:.1f} s{', ' + text if text else ''}\n"
+            )
             self.stream.flush()
 
 

@@ -35,7 +35,11 @@ def test_shell_commands_of_the_readme_exist() -> None:
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    shell = [line for block in re.findall(r"^```\n(.*?)^```", text, flags=re.M | re.S) for line in block.splitlines()]
+    shell = [
+        line
+        for block in re.findall(r"^```\n(.*?)^```", text, flags=re.M | re.S)
+        for line in block.splitlines()
+    ]
     commands = [re.split(r"\s+[<>#]", line)[0].split() for line in shell if line.strip()]
     assert len(commands) >= 6
     for words in commands:

@@ -22,7 +22,12 @@ from partwise.exceptions import InputError, ParameterError
 from partwise.losses import Loss
 
 TEMPLATES = ["word[-1..1]", "suffix(word,1..2)[0]", "pos[0]"]
-SENTENCES = [["the", "dog", "barks"], ["a", "cat", "sleeps", "now"], ["dogs", "bark"], ["the", "old", "cat", "sleeps"]]
+SENTENCES = [
+    ["the", "dog", "barks"],
+    ["a", "cat", "sleeps", "now"],
+    ["dogs", "bark"],
+    ["the", "old", "cat", "sleeps"],
+]
 LABELS = [["D", "N", "V"], ["D", "N", "V", "R"], ["N", "V"], ["D", "A", "N", "V"]]
 
 
@@ -135,7 +140,9 @@ def test_pipeline() -> None:
     assert pipeline.predict([["THE", "DOG", "BARKS"]]) == [["D", "N", "V"]]
 
 
-def brute_force(model: SequenceLabeler, X: Any, scheme: str | None) -> tuple[list[tuple[int, ...]], np.ndarray]:
+def brute_force(
+    model: SequenceLabeler, X: Any, scheme: str | None
+) -> tuple[list[tuple[int, ...]], np.ndarray]:
     """All label sequences of the one sequence in X with their probabilities, by enumeration."""
     rows = model.encoder_.transform(X)
     length, n = int(rows.offsets[-1]), len(model.classes_)
@@ -213,7 +220,12 @@ def test_partial_labels_use_what_is_known() -> None:
     model = labeler("words").fit(SENTENCES, some)
     assert model.classes_ == ["A", "D", "N", "R", "V"]
     predicted = model.predict(SENTENCES)
-    assert all(p == y for ps, ys in zip(predicted, some, strict=True) for p, y in zip(ps, ys, strict=True) if isinstance(y, str))
+    assert all(
+        p == y
+        for ps, ys in zip(predicted, some, strict=True)
+        for p, y in zip(ps, ys, strict=True)
+        if isinstance(y, str)
+    )
 
 
 def test_partial_fit_learns_from_batches() -> None:

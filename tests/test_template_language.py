@@ -119,9 +119,7 @@ def test_errors_of_the_language(text: str, message: str, caret: str) -> None:
 @pytest.mark.parametrize("seed", range(300))
 def test_damaged_text_is_an_error_of_ours_or_parses(seed: int) -> None:
     rng = random.Random(seed)
-    text = list(
-        'word[-1..1 pairs]\nprefix(lower(word),1..3)[0] pos[0]\n? list(word,"a\\"b")[0]\nbias first # c'
-    )
+    text = list('word[-1..1 pairs]\nprefix(lower(word),1..3)[0] pos[0]\n? list(word,"a\\"b")[0]\nbias first # c')
     for _ in range(rng.randint(1, 6)):
         text[rng.randrange(len(text))] = rng.choice('[]()",.#? \\w0-\n\tä..')
     try:
@@ -133,9 +131,7 @@ def test_damaged_text_is_an_error_of_ours_or_parses(seed: int) -> None:
 
 
 def test_a_column_that_is_not_there() -> None:
-    expected = (
-        r"templates:2: there is no column 'tag'; the columns are word, pos\n    word\[0\] tag\[-1\]\n {12}\^"
-    )
+    expected = r"templates:2: there is no column 'tag'; the columns are word, pos\n    word\[0\] tag\[-1\]\n {12}\^"
     for call in (Templates.fit, Templates.fit_transform, Templates.check, Templates.resolve):
         with pytest.raises(FormatError, match=expected):
             call(Templates.parse("word[0]\nword[0] tag[-1]"), small())
@@ -225,7 +221,10 @@ def test_ready_sets() -> None:
         (lambda t: t.fit(small(), hashing=0), "'hashing' parameter"),
         (lambda t: t.fit(small(), 2, 8), "must be 1 where attributes are hashed"),
         (lambda t: t.fit([["a"]]), "The 'columns' parameter of Templates.fit must be Columns. Got 'list'"),
-        (lambda t: Templates.parse(["a", 3]), "must be a string or a list of strings"),
+        (
+            lambda t: Templates.parse(["a", 3]),  # type: ignore[list-item]
+            "must be a string or a list of strings",
+        ),
     ],
 )
 def test_settings_out_of_range(call: Callable[[Templates], Any], message: str) -> None:
@@ -241,9 +240,7 @@ def test_stored_indexes_are_checked(tmp_path: Path) -> None:
 
     def broken(change: dict[str, Any], **more: Any) -> None:
         with pytest.raises((StorageError, InputError)):
-            TemplateIndex.from_state(
-                header | change, {k: v for k, v in (arrays | more).items() if v is not None}
-            )
+            TemplateIndex.from_state(header | change, {k: v for k, v in (arrays | more).items() if v is not None})
 
     TemplateIndex.from_state(header, arrays)
     for change in ("templates", "min_count", "splits"):
@@ -266,9 +263,7 @@ def test_stored_indexes_are_checked(tmp_path: Path) -> None:
     broken({}, keys=arrays["keys"] * 0)
     broken({}, key_counts=np.array([1 << 62, 1 << 62, 2]))
     broken({}, file0_vectors=np.full((1, 2), np.nan, np.float32))
-    doubled = np.frombuffer(
-        arrays["vocab_bytes"].tobytes().replace(b"a", b"x").replace(b"the", b"Dog"), np.uint8
-    )
+    doubled = np.frombuffer(arrays["vocab_bytes"].tobytes().replace(b"a", b"x").replace(b"the", b"Dog"), np.uint8)
     broken({}, vocab_bytes=doubled)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,9 +58,7 @@ def same(one: TokenMatrix, other: TokenMatrix) -> bool:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lists")
-    (path / "places.txt").write_text(
-        "New York\nNew  York the\nYork\n\n東京\nunknown words\nI New York NATO\n"
-    )
+    (path / "places.txt").write_text("New York\nNew  York the\nYork\n\n東京\nunknown words\nI New York NATO\n")
     (path / "brown.tsv").write_text("0110\tthe\t12\n0111\tNew\n10\tYork\n111\tthe\n")
     (path / "vectors.txt").write_text("3 2\nthe 0.5 -1\nNATO 0.25 2\nYork 0 0\n")
     return path
@@ -190,9 +189,7 @@ def slow_names(data: Columns, pieces: list[tuple[str, int, bool]]) -> list[set[s
     naive = Naive(data)
     shown = [f"pad({value})" if padded else value for value, _, padded in pieces]
     bare = ("bias", "first", "last")
-    label = "|".join(
-        v if v in bare and not o else f"{v}[{o}]" for v, (_, o, _) in zip(shown, pieces, strict=True)
-    )
+    label = "|".join(v if v in bare and not o else f"{v}[{o}]" for v, (_, o, _) in zip(shown, pieces, strict=True))
     found: list[set[str]] = []
     for i, words in enumerate(naive.words):
         for t in range(len(words)):
@@ -234,9 +231,7 @@ def test_every_function_is_tested_and_documented() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_conjunctions_equal_their_definitions(
-    seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_conjunctions_equal_their_definitions(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     rng = random.Random(seed)
     data, other = random_columns(seed), random_columns(seed + 1000)
@@ -245,9 +240,7 @@ def test_conjunctions_equal_their_definitions(
         monkeypatch.setattr(_template_index, "KEY_LIMIT", 50 * 50)
     if seed % 3 == 1:  # all tables are hash tables
         monkeypatch.setattr(_template_tables, "DIRECT", 0)
-    pieces = [
-        (rng.choice(list(SLOW)), rng.randint(-3, 3), rng.random() < 0.3) for _ in range(rng.randint(1, 5))
-    ]
+    pieces = [(rng.choice(list(SLOW)), rng.randint(-3, 3), rng.random() < 0.3) for _ in range(rng.randint(1, 5))]
     line = " ".join(f"pad({v})[{o}]" if padded else f"{v}[{o}]" for v, o, padded in pieces)
     index, matrix = Templates.parse(line).fit_transform(data)
     expected = slow_names(data, pieces)
@@ -341,6 +334,20 @@ def test_subsets_and_repeated_strings_of_a_vocabulary() -> None:
     twice = replace(fresh, vocab=[fresh.vocab[0] * 2], codes=[fresh.codes[0] + len(fresh.vocab[0])])
     twice.codes[0][::2] -= len(fresh.vocab[0])
     assert templates.fit(twice).names() == templates.fit(fresh).names()
+
+
+def test_no_tokens_and_arrays_that_cannot_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    text = [f"{value}[0]" for value in SLOW] + ['embed(word,"vectors.txt")[0]']
+    data = random_columns(4)
+    index, matrix = Templates.parse(text).fit_transform(data)
+    assert index.transform(data.subset([])).indptr.tolist() == [0]
+    assert Templates.parse(text).fit(data.subset([])).names() == [f"{text[-1]}#{d}" for d in range(2)]
+    header, arrays = index.to_state()
+    held: list[Any] = [*data.codes, data.offsets, data.documents, *arrays.values()]
+    for array in held:
+        array.setflags(write=False)
+    assert same(TemplateIndex.from_state(header, arrays).transform(data), matrix)
 
 
 def test_conll2000_with_the_templates_of_crfsuite() -> None:

@@ -31,7 +31,9 @@ def make_loss(loss: Any, learner: Any = None) -> Loss:
     raise ParameterError("loss", "partwise", "a name, a Loss or a pair (beta, gamma)", loss)
 
 
-def make_learner(learner: Any, C: float, max_passes: int | None, random_state: int, options: dict[str, Any]) -> Learner:
+def make_learner(
+    learner: Any, C: float, max_passes: int | None, random_state: int, options: dict[str, Any]
+) -> Learner:
     """A Learner from itself or its name and settings."""
     if isinstance(learner, Learner):
         return learner
@@ -52,7 +54,9 @@ def thread_count(n_jobs: int | None) -> int:
         return 1
     if n_jobs == 0 or n_jobs < -1:
         raise ParameterError("n_jobs", "partwise", "a positive number, or -1 for all cores", n_jobs)
-    return n_jobs if n_jobs > 0 else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs > 0:
+        return n_jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 MODELS: dict[str, type[StoredModel]] = {}
@@ -95,7 +99,9 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
     stored = load_file(path, mmap=mmap)
     if stored.kind not in MODELS:
-        raise StorageError(f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {', '.join(sorted(MODELS))}")
+        raise StorageError(
+            f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {', '.join(sorted(MODELS))}"
+        )
     return restore(MODELS[stored.kind], path, stored.header, stored.arrays)
 
 
@@ -143,7 +149,7 @@ def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict) and set(value) == {"loss"}:
             return Loss(*value["loss"])
         if isinstance(value, dict) and set(value) == {"learner", "settings"}:
-            settings = {k: tuple(v) if isinstance(v, list) else v for k, v in value["settings"].items()}
+            settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in value["settings"].items()}
             return find_learner(value["learner"])(**settings)
         if isinstance(value, dict) and set(value) == {"repr"}:
             return None

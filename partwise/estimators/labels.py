@@ -17,7 +17,9 @@ __all__ = ["GoldLabels", "allowed_rows", "encode_labels", "find_classes"]
 class GoldLabels:
     """Label numbers of all rows, flat; −1 where unknown, with the labels that an unknown one may be."""
 
-    def __init__(self, codes: NDArray[np.int64], offsets: NDArray[np.int64], sets: dict[int, list[int]]) -> None:
+    def __init__(
+        self, codes: NDArray[np.int64], offsets: NDArray[np.int64], sets: dict[int, list[int]]
+    ) -> None:
         self.codes, self.offsets, self.sets = codes, offsets, sets
 
     @property
@@ -61,7 +63,9 @@ def find_classes(y: Any) -> list[Any]:
     return sorted(found)
 
 
-def encode_labels(y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], *, strict: bool = True) -> GoldLabels:
+def encode_labels(
+    y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], *, strict: bool = True
+) -> GoldLabels:
     """Numbers of the labels in ``classes``; lengths are checked against the input's ``offsets``.
 
     An unknown label is an error that names it and where it is, or −1 if not ``strict``.
@@ -72,7 +76,8 @@ def encode_labels(y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], *,
         lengths = np.diff(y_offsets)
         numbers = {label: j for j, label in enumerate(classes)}
         table = np.array([numbers.get(label, -1) for label in y.vocab], np.int64)
-        codes, sets = table[np.asarray(y.codes)], {}
+        codes = table[np.asarray(y.codes)]
+        sets: dict[int, list[int]] = {}
         unknown = codes < 0
         if strict and unknown.any():
             row = int(np.argmax(unknown))
@@ -85,7 +90,9 @@ def encode_labels(y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], *,
     wrong = np.flatnonzero(lengths != np.diff(offsets))
     if len(wrong):
         i = int(wrong[0])
-        raise InputError(f"sequence {i} has {offsets[i + 1] - offsets[i]} positions in X but {lengths[i]} in y")
+        raise InputError(
+            f"sequence {i} has {offsets[i + 1] - offsets[i]} positions in X but {lengths[i]} in y"
+        )
     return GoldLabels(codes, offsets, sets)
 
 
@@ -137,7 +144,9 @@ def allowed_rows(
         length = int(offsets[i + 1] - offsets[i])
         for position, wanted in (pinned or {}).items():
             if not -length <= position < length:
-                raise InputError(f"constraint at position {position} of sequence {i}, which has {length} positions")
+                raise InputError(
+                    f"constraint at position {position} of sequence {i}, which has {length} positions"
+                )
             row = int(offsets[i]) + position % length
             labels = wanted if isinstance(wanted, (set, frozenset, list, tuple)) else [wanted]
             unknown = [label for label in labels if label not in numbers]

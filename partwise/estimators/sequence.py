@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -177,12 +179,17 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         """
         learner, loss = self._settings(passes=1)
         if not hasattr(learner, "shuffle"):
-            raise ParameterError("learner", "partial_fit", "an online one: dca, sgd, perceptron or mira", self.learner)
+            raise ParameterError(
+                "learner", "partial_fit", "an online one: dca, sgd, perceptron or mira", self.learner
+            )
         start = None
         if not hasattr(self, "theta_"):
             encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
             rows = encoder.fit_transform(X)
-            self.encoder_, self.classes_ = encoder, sorted(classes) if classes is not None else find_classes(y)
+            self.encoder_, self.classes_ = (
+                encoder,
+                sorted(classes) if classes is not None else find_classes(y),
+            )
             self.layout_ = rows.layout(np.zeros(int(rows.offsets[-1]), np.int64), len(self.classes_), True)
         else:
             rows, start = self.encoder_.transform(X), self.theta_
@@ -249,13 +256,10 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         self.theta_ = self.result_.theta
 
     def _fingerprint(self, rows: Rows, gold: GoldLabels) -> str:
-        import hashlib
-
         # Neither threads nor messages change the result, so a run may go on with others.
         params = {key: value for key, value in self.get_params().items() if key not in ("n_jobs", "verbose")}
         digest = hashlib.blake2b(repr(sorted(params.items(), key=str)).encode())
-        arrays = [rows.offsets, gold.codes]
-        arrays += [rows.matrix.indptr, rows.matrix.attributes, rows.matrix.values] if rows.matrix else [rows.dense[1]]  # type: ignore[index]
+        arrays: list[NDArray[Any]] = [rows.offsets, gold.codes, *rows.arrays()]
         for array in arrays:
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()[:32]
@@ -266,7 +270,9 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         self, rows: Rows, space: Chain | None, theta: NDArray[np.float64] | None = None, packed: Any = None
     ) -> CodedColumn:
         space = space or self._space(rows.offsets, self.scheme)
-        features = ChainFeatures(packed or rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        features = ChainFeatures(
+            packed or rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order
+        )
         labels = np.empty(int(rows.offsets[-1]), np.int32)
         weights = self.theta_ if theta is None else theta
         self._in_blocks(_decoding.decode_labels, space, features, weights, labels)
@@ -278,13 +284,15 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
     def _in_blocks(self, function: Any, space: Chain, features: ChainFeatures, *args: Any) -> None:
         threads = thread_count(self.n_jobs)
         cuts = np.linspace(0, len(space), threads + 1).astype(int)
-        tasks = [(int(a), int(b)) for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+        tasks = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
         head, out = args[:-1], args[-1]
         outs = out if isinstance(out, tuple) else (out,)
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda span: function(space.pack, features.pack, *head, *span, *outs), tasks))
 
-    def predict(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> list[list[Any]]:
+    def predict(
+        self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None
+    ) -> list[list[Any]]:
         """The best label sequence of every sequence.
 
         Parameters
@@ -294,7 +302,9 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         """
         return self.predict_coded(X, constraints).to_lists()
 
-    def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
+    def predict_coded(
+        self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None
+    ) -> CodedColumn:
         """The same as numbers with their labels: (codes, vocab, offsets); the quick way for large data."""
         check_is_fitted(self, "theta_")
         rows = self.encoder_.transform(X)

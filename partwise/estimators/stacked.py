@@ -178,9 +178,7 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
         """The best label sequence of every sequence. Sequences of one document belong into one call."""
         return self.predict_coded(X, constraints).to_lists()
 
-    def predict_coded(
-        self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None
-    ) -> CodedColumn:
+    def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
         """The same as numbers with their labels; constraints bind the second stage."""
         return self.second_.predict_coded(self._read(X), constraints)
 
@@ -227,9 +225,7 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        model = cls(
-            folds=int(header["folds"]), column=str(header["column"]), random_state=header["random_state"]
-        )
+        model = cls(folds=int(header["folds"]), column=str(header["column"]), random_state=header["random_state"])
         model.first_score_ = float(header["first_score"])
         for which in ("first", "second"):
             begin = len(which) + 1

@@ -157,7 +157,7 @@ def _restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_l
         and start[0] == 0
         and start[-1] == len(output)
         and bool((np.diff(start) >= 0).all())
-        and (len(output) == 0 or (0 <= output.min() and output.max() < n_labels))
+        and (len(output) == 0 or (output.min() >= 0 and output.max() < n_labels))
     )
     if not sound:
         raise StorageError("the layout of the weights is inconsistent")

@@ -148,9 +148,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "is_punct": _flag("neither letters nor digits", lambda word: not any(map(str.isalnum, word))),
     "has_upper": _flag("a capital somewhere", lambda word: word != word.lower()),
-    "has_inner_upper": _flag(
-        "a capital after the first character", lambda word: word[1:] != word[1:].lower()
-    ),
+    "has_inner_upper": _flag("a capital after the first character", lambda word: word[1:] != word[1:].lower()),
     "has_digit": _flag("a digit somewhere", lambda word: _DIGIT.search(word) is not None),
     "has_hyphen": _flag("a hyphen somewhere", lambda word: "-" in word),
     "has_period": _flag("a full stop somewhere", lambda word: "." in word),
@@ -158,9 +156,7 @@ FUNCTIONS: dict[str, Function] = {
     "first": Function((), "flag", "token", "the first token of its sentence"),
     "last": Function((), "flag", "token", "the last token of its sentence"),
     "all_caps": Function(("value",), "flag", "token", "in a sentence with capitals but no small letters"),
-    "list": Function(
-        ("value", "path"), "text", "token", "B or I where the longest entry of a list begins or goes on"
-    ),
+    "list": Function(("value", "path"), "text", "token", "B or I where the longest entry of a list begins or goes on"),
     "doc_title": Function(
         ("value",), "flag", "token", "elsewhere in the document, not first in a sentence, is_title holds"
     ),
@@ -168,12 +164,8 @@ FUNCTIONS: dict[str, Function] = {
     "doc_label": Function(
         ("value", "value"), "text", "token", "most frequent second value of the first's other occurrences"
     ),
-    "corpus_label": Function(
-        ("value", "value"), "text", "token", "as doc_label, over all documents given together"
-    ),
+    "corpus_label": Function(("value", "value"), "text", "token", "as doc_label, over all documents given together"),
     "number": Function(("value",), "real", "real", "the number that the string is, as the feature's value"),
-    "embed": Function(
-        ("value", "path"), "real", "real", "the word's vector, a real-valued feature a dimension"
-    ),
+    "embed": Function(("value", "path"), "real", "real", "the word's vector, a real-valued feature a dimension"),
     "pad": Function(("value",), "same", "pad", "beyond the sentence <s> and </s> instead of nothing"),
 }

@@ -262,11 +262,7 @@ def _vector(arrays: Mapping[str, Array], name: str) -> Array:
 
 def _cut(items: Any, counts: Array, n: int) -> Iterator[Any]:
     """The n consecutive parts with these lengths."""
-    if (
-        len(counts) != n
-        or (n and (counts.min() < 0 or counts.max() > len(items)))
-        or counts.sum() != len(items)
-    ):
+    if len(counts) != n or (n and (counts.min() < 0 or counts.max() > len(items))) or counts.sum() != len(items):
         raise StorageError("templates: the lengths of tables or vocabularies do not add up")
     return (items[begin:end] for begin, end in pairwise([0, *np.cumsum(counts).tolist()]))
 
@@ -277,9 +273,7 @@ def _is_split(split: object, template: Template) -> bool:
     return fits and sum(split) == len(template.pieces)  # type: ignore[arg-type,call-overload]
 
 
-def _table(
-    template: Template, split: Sequence[int], keys: Iterator[Array], vocab: Mapping[Value, list[str]]
-) -> Table:
+def _table(template: Template, split: Sequence[int], keys: Iterator[Array], vocab: Mapping[Value, list[str]]) -> Table:
     """The table of a template, with the tables of its first pieces, all checked."""
     table: Table | None = None
     for begin, end in pairwise(np.cumsum([0, *split]).tolist()):

@@ -27,9 +27,7 @@ MAX_OFFSET = 100
 MAX_TEMPLATES = 10_000
 MAX_DEPTH = 20
 
-_TOKEN = re.compile(
-    r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<number>[-+]\d+)|(?P<name>\w+)|(?P<mark>\.\.|[][(),?]))'
-)
+_TOKEN = re.compile(r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<number>[-+]\d+)|(?P<name>\w+)|(?P<mark>\.\.|[][(),?]))')
 _NAME = re.compile(r"\w+")
 _NUMBER = re.compile(r"[-+]?[0-9]+")
 _GROUPS = {"pairs": 2, "triples": 3}
@@ -74,9 +72,7 @@ class Piece(NamedTuple):
     offset: int
 
     def __str__(self) -> str:
-        return (
-            str(self.value) if self.value.is_nullary and not self.offset else f"{self.value}[{self.offset}]"
-        )
+        return str(self.value) if self.value.is_nullary and not self.offset else f"{self.value}[{self.offset}]"
 
 
 class Template(NamedTuple):
@@ -170,9 +166,7 @@ class _Parser:
             total *= len(alternatives)
             if total > MAX_TEMPLATES:
                 self.fail(f"more than {MAX_TEMPLATES} templates on a line", start)
-            if texts and any(
-                p.value.result == "real" for c in (*choices, alternatives) for a in c for p in a
-            ):
+            if texts and any(p.value.result == "real" for c in (*choices, alternatives) for a in c for p in a):
                 self.fail("a real-valued feature must be alone on its line", start)
             texts.append(text)
             choices.append(alternatives)
@@ -247,9 +241,7 @@ class _Parser:
                 wrong = [value for value in values if value.result != "text"]
                 if wrong and not (name == "pad" and wrong[0].result == "flag"):
                     self.fail(f"{name} needs a text, and {wrong[0]} is a {wrong[0].result} value", start)
-                running = [
-                    v for v in values[0].walk() if v.function and FUNCTIONS[v.function].level != "word"
-                ]
+                running = [v for v in values[0].walk() if v.function and FUNCTIONS[v.function].level != "word"]
                 if running and name == "list":
                     self.fail(f"list needs a column or a function of words, not {running[0].function}", start)
                 inner.append(values)

@@ -1,4 +1,4 @@
-"""Ready template sets. Their columns are ``word``, ``pos`` and ``chunk``, and a first stage's ``predicted``."""
+"""Ready template sets, on columns ``word``, ``pos`` and ``chunk``, and ``predicted`` of a first stage."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ pos[-2..2 triples]
 
 _CHUNKING = """\
 bias
-# words and tags around
+# words and tags around, alone
 word[-3..3]
-pos[-3..3]
 lower(word)[-1..1]
-# neighbours together
-word[-1..1 pairs]
-lower(word)[-2..2 pairs]
+pos[-3..3]
+# and together
+word[-2..2 pairs]
+word[-1..1 triples]
+word[-1] word[1]
 pos[-2..2 pairs]
-pos[-2..2 triples]
-pos[-2] pos[-1] pos[0] pos[1]
-pos[-1] pos[0] pos[1] pos[2]
+pos[-1] pos[1]
+pos[-3..3 triples]
 # words with tags
 word[-1..1] pos[0]
 word[0] pos[-1,1]
-word[0] pos[-1] pos[1]
 # form
 prefix(word,1..4)[0]
 suffix(word,1..4)[0]
 suffix(word,2..3)[-1,1]
-short_shape(word)[-1..1]
+shape(word)[-1..1]
 """
 
 _NER = """\
@@ -43,44 +42,69 @@ bias
 word[-2..2]
 lower(word)[-2..2]
 word[-1..1 pairs]
+lower(word)[-1..1 pairs]
 # form
-shape(word)[-1..1]
+prefix(word,1..5)[0]
+suffix(word,1..5)[0]
+prefix(word,2..4)[-1,1]
+suffix(word,2..4)[-1,1]
+shape(word)[-2..2]
+shape(word)[-1..1 pairs]
 short_shape(word)[-2..2]
-short_shape(word)[-1..1 pairs]
+short_shape(word)[-2..2 pairs]
 short_shape(word)[-1..1 triples]
-prefix(word,1..6)[0]
-suffix(word,1..6)[0]
-prefix(lower(word),2..4)[0]
-suffix(lower(word),2..4)[0]
-prefix(lower(word),3..5)[-1,1]
-suffix(lower(word),2..4)[-1,1]
+fold_digits(word)[0]
+has_hyphen(word)[0]
+has_digit(word)[0]
 # words around with the form of this one
-lower(word)[-2,-1,1,2] short_shape(word)[0]
-lower(word)[0] short_shape(word)[-1,1]
+word[-1,1] short_shape(word)[0]
 # tags
 ? pos[-2..2]
 ? pos[-1..1 pairs]
+? pos[-1..1 triples]
+? word[0] pos[0]
 ? chunk[-1..1]
-# first in its sentence, or in a headline, a capital says little: what does the document say?
+# first in its sentence, or in a headline, a capital says little
+first is_title(word)[0]
 first short_shape(word)[0]
-all_caps(word)[0]
-doc_title(word)[0]
-doc_lower(word)[0]
-doc_title(word)[0] doc_lower(word)[0]
-first doc_title(word)[0]
-first doc_lower(word)[0]
-all_caps(word)[0] doc_title(word)[0]
-all_caps(word)[0] doc_lower(word)[0]
+all_caps(word)[0] is_upper(word)[0]
+all_caps(word)[0] short_shape(word)[0]
+# what does the document say of the same word?
+doc_title(word)[-1..1]
+doc_lower(word)[-1..1]
+doc_title(word)[0] first
+doc_lower(word)[0] first
+doc_title(word)[0] short_shape(word)[0]
+doc_lower(word)[0] short_shape(word)[0]
+doc_title(word)[0] doc_lower(word)[0] short_shape(word)[0]
+# and what do all documents together?
+corpus_label(lower(word),word)[0]
+corpus_label(lower(word),short_shape(word))[-1..1]
+corpus_label(lower(word),short_shape(word))[0] short_shape(word)[0]
+corpus_label(lower(word),short_shape(word))[0] short_shape(word)[0] first
+corpus_label(lower(word),short_shape(word))[0] all_caps(word)[0]
+? corpus_label(word,pos)[0]
 """
 
 _SECOND = """\
-# what the first stage said of the same word elsewhere, and of the neighbours
-doc_label(word,type(predicted))[-1..1]
-doc_label(lower(word),type(predicted))[0]
-corpus_label(word,type(predicted))[-1..1]
+# what the first stage said here
+predicted[-2..2]
+predicted[-1..1 pairs]
+predicted[-1..1] word[0]
+# of the same word elsewhere in the document
+doc_label(word,type(predicted))[-2..2]
+doc_label(word,type(predicted))[-1..1 pairs]
+doc_label(word,predicted)[-1..1]
+doc_label(lower(word),type(predicted))[-1..1]
 doc_label(word,type(predicted))[0] predicted[0]
-predicted[-1..1]
-predicted[-1,1] short_shape(word)[0]
+doc_label(word,type(predicted))[0] short_shape(word)[0]
+# and in all documents
+corpus_label(word,type(predicted))[-1..1]
+corpus_label(word,predicted)[-1..1]
+corpus_label(lower(word),type(predicted))[-1..1]
+corpus_label(word,type(predicted))[0] predicted[0]
+corpus_label(word,type(predicted))[0] doc_label(word,type(predicted))[0]
+corpus_label(word,type(predicted))[0] doc_label(word,type(predicted))[0] predicted[0]
 """
 
 _POS = """\

@@ -163,7 +163,7 @@ class Numbers:
     def __init__(self, values: Values, template: Template, base: int | None, bits: int | None) -> None:
         piece = template.pieces[0]
         source, self.table, self.vectors = values.real(piece.value)
-        self.codes, self.text = values.sources[source][None], values.text
+        self.codes, self.text = np.stack([values.sources[source]]), values.text
         self.row = np.array([(0, piece.offset, 0, 0, 0, 0)], np.int64)
         self.width = values.files.dimensions(piece.value)
         if bits is None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.data.columns import Columns
+from partwise.data.columns import Columns, new_lookup
 from partwise.exceptions import FormatError, StorageError
 from partwise.features._template_files import FILE_KINDS, Embedding, TemplateFile
 from partwise.features._template_functions import FUNCTIONS, numbers_in
@@ -80,11 +80,7 @@ class Files:
     def from_arrays(cls, lines: Iterable[Line], arrays: Mapping[str, Array]) -> Files:
         contents: dict[tuple[str, str], TemplateFile] = {}
         for i, key in enumerate(named_files(lines)):
-            own = {
-                name.removeprefix(f"file{i}_"): arrays[name]
-                for name in arrays
-                if name.startswith(f"file{i}_")
-            }
+            own = {name.removeprefix(f"file{i}_"): arrays[name] for name in arrays if name.startswith(f"file{i}_")}
             contents[key] = FILE_KINDS[key[0]].from_arrays(own)
             if key[0] == "cluster" and len(contents[key].strings) % 2:
                 raise StorageError("clusters: a word without its cluster")
@@ -216,14 +212,13 @@ class Values:
             return in_document(text, columns[0], vocab, title=name == "doc_title"), [""]
         if name == "list":
             return self.files.phrases(value).match(text, columns[0], vocab), ["B", "I"]
-        labels = majority_elsewhere(
-            text, columns[0], columns[1], inner[1].vocab, whole=name == "corpus_label"
-        )
+        labels = majority_elsewhere(text, columns[0], columns[1], inner[1].vocab, whole=name == "corpus_label")
         return labels, inner[1].vocab
 
 
 def _encode(strings: Iterable[str | None]) -> tuple[NDArray[np.int32], list[str]]:
     """Number the distinct strings in order of appearance; -1 is None."""
-    lookup: dict[str, int] = {}
-    codes = [-1 if text is None else lookup.setdefault(text, len(lookup)) for text in strings]
-    return np.array(codes, np.int32), list(lookup)
+    lookup = new_lookup()
+    lookup[None] = 0
+    codes = np.array(list(map(lookup.__getitem__, strings)), np.int32) - np.int32(1)
+    return codes, list(lookup)[1:]

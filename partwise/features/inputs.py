@@ -176,7 +176,9 @@ def check_finite(values: NDArray[Any], indptr: NDArray[Any], offsets: NDArray[np
     if len(bad):
         row = int(np.searchsorted(indptr, bad[0], side="right")) - 1
         i = int(np.searchsorted(offsets, row, side="right")) - 1
-        raise InputError(f"feature value {values[bad[0]]} at position {row - offsets[i]} of sequence {i}; expected finite")
+        raise InputError(
+            f"feature value {values[bad[0]]} at position {row - offsets[i]} of sequence {i}; expected finite"
+        )
 
 
 def dense_rows(sequences: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -184,7 +186,9 @@ def dense_rows(sequences: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.
     arrays = [np.asarray(x, float) for x in sequences]
     for i, x in enumerate(arrays):
         if x.ndim != 2 or x.shape[1] != arrays[0].shape[1]:
-            raise InputError(f"array of sequence {i} has shape {x.shape}; expected (length, {arrays[0].shape[-1]})")
+            raise InputError(
+                f"array of sequence {i} has shape {x.shape}; expected (length, {arrays[0].shape[-1]})"
+            )
     offsets = lengths_to_offsets([len(x) for x in arrays])
     rows = np.ascontiguousarray(np.concatenate(arrays))
     width = rows.shape[1]

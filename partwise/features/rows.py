@@ -57,7 +57,12 @@ def _(features, i):
 
 @feature_scores.register(SparseRows)
 def _(features, i, theta, scores, at):
-    values, pair_values, weights, outputs = features.values, features.pair_values, features.weights, features.outputs
+    values, pair_values, weights, outputs = (
+        features.values,
+        features.pair_values,
+        features.weights,
+        features.outputs,
+    )
     n_outputs, base, one = np.uintp(features.n_outputs), np.uintp(features.base), np.uintp(1)
     binary, binary_pairs = values.shape[0] == 0, pair_values.shape[0] == 0
     out = np.uintp(at)
@@ -77,7 +82,12 @@ def _(features, i, theta, scores, at):
 
 @accumulate.register(SparseRows)
 def _(features, i, parts, at, step, theta):
-    values, pair_values, weights, outputs = features.values, features.pair_values, features.weights, features.outputs
+    values, pair_values, weights, outputs = (
+        features.values,
+        features.pair_values,
+        features.weights,
+        features.outputs,
+    )
     n_outputs, base, one = np.uintp(features.n_outputs), np.uintp(features.base), np.uintp(1)
     binary, binary_pairs = values.shape[0] == 0, pair_values.shape[0] == 0
     mask, masked = features.mask, features.mask.shape[0] > 0

@@ -39,12 +39,12 @@ _READY_NAME = re.compile(r"[\w-]+")
 
 
 class Templates:
-    """A parsed template set. Made by ``parse``, ``read`` or ``ready``.
+    r"""A parsed template set. Made by ``parse``, ``read`` or ``ready``.
 
     Examples
     --------
     >>> data = Columns.from_sentences({"word": [["the", "dog"], ["the", "cat"]]})
-    >>> templates = Templates.parse("word[0]\\nword[-1..1 pairs]  # of neighbours")
+    >>> templates = Templates.parse("word[0]\nword[-1..1 pairs]  # of neighbours")
     >>> index, matrix = templates.fit_transform(data)
     >>> index.names()  # doctest: +NORMALIZE_WHITESPACE
     ['word[0]=the', 'word[0]=dog', 'word[0]=cat', 'word[-1]|word[0]=the|dog',
@@ -58,7 +58,7 @@ class Templates:
 
     @classmethod
     def parse(cls, text: str | Iterable[str], path: str = "templates") -> Templates:
-        """Parse text, or a list of lines; the name of a ready set stands for its text.
+        r"""Parse text, or a list of lines; the name of a ready set stands for its text.
 
         ``path`` is what errors call the text.
 
@@ -96,9 +96,7 @@ class Templates:
             with open(name, encoding="utf-8-sig") as file:
                 return cls.parse(file.read(), name)
         except OSError as error:
-            raise FormatError(
-                f"the templates cannot be read: {error.strerror or error}", path=name
-            ) from error
+            raise FormatError(f"the templates cannot be read: {error.strerror or error}", path=name) from error
         except UnicodeDecodeError as error:
             raise FormatError(f"the templates are not utf-8: {error.reason}", path=name) from None
 
@@ -210,9 +208,7 @@ class Templates:
             raise ParameterError("min_count", "Templates.fit", "a positive integer", min_count)
         if hashing is not None:
             if isinstance(hashing, bool) or not isinstance(hashing, int) or not 1 <= hashing <= MAX_BITS:
-                raise ParameterError(
-                    "hashing", "Templates.fit", f"None or bits from 1 to {MAX_BITS}", hashing
-                )
+                raise ParameterError("hashing", "Templates.fit", f"None or bits from 1 to {MAX_BITS}", hashing)
             if min_count > 1:
                 raise ParameterError("min_count", "Templates.fit", "1 where attributes are hashed", min_count)
         if not isinstance(columns, Columns):

@@ -174,7 +174,7 @@ class Learner(ABC):
             stops after so many passes without a better one.
         callbacks : of (record, θ) → True to stop
         checkpoint : optional
-            Continues from it if it exists, and saves to it when due.
+            Continues from it if it exists, and saves to it when due. A run that had come to its end stays so.
         """
         self.check(problem)
         callbacks = list(callbacks)
@@ -187,6 +187,10 @@ class Learner(ABC):
                 saved = checkpoint.load()
                 state, trace = saved["state"], [Record(**line) for line in saved["trace"]]
                 best_theta, best_step, before = saved["best_theta"], saved["best_step"], saved["seconds"]
+                if saved["status"] in ("converged", "early_stopping"):
+                    return Result(
+                        best_theta, trace, _certificate(trace, best_step), saved["status"], best_step
+                    )
             else:
                 state = self.start(problem, best_theta.copy(), score)
             for step in range(len(trace) + 1, self.max_passes + 1):
@@ -203,7 +207,7 @@ class Learner(ABC):
                 trace.append(record)
                 if record.score is None or best_step == 0 or record.score > trace[best_step - 1].score:  # type: ignore[operator]
                     best_theta, best_step = np.array(now), step
-                if any([callback(record, now) for callback in callbacks]):
+                if sum(bool(callback(record, now)) for callback in callbacks):  # all of them see every record
                     status = "stopped"
                 elif known.get("converged"):
                     status = "converged"
@@ -213,7 +217,7 @@ class Learner(ABC):
                     lines = [{f.name: getattr(r, f.name) for f in fields(r)} for r in trace]
                     checkpoint.save(
                         {"state": state, "trace": lines, "best_theta": best_theta, "best_step": best_step,
-                         "seconds": record.seconds}
+                         "seconds": record.seconds, "status": status}
                     )  # fmt: skip
                 if status != "max_passes":
                     break
@@ -241,7 +245,9 @@ LEARNERS: dict[str, type[Learner]] = {}
 def _who_can(space: Structure, loss: Loss) -> str:
     """The learners that can train this structure, with this loss or else with others, in words."""
     able = {
-        str(point): ", ".join(name for name, kind in LEARNERS.items() if kind().obstacle(space, point) is None)
+        str(point): ", ".join(
+            name for name, kind in LEARNERS.items() if kind().obstacle(space, point) is None
+        )
         for point in (loss, *map(Loss.named, ("svm", "perceptron", "crf")))
     }
     if able[str(loss)]:

@@ -99,7 +99,7 @@ class LBFGS(Learner):
         descent = -_pseudo_gradient(theta, state["gradient"], l1)
         direction = _two_loop(descent, state)
         if l1:
-            direction[direction * descent <= 0] = 0.0  # stay in the orthant that the pseudo-gradient points to
+            direction[direction * descent <= 0] = 0.0  # stay in the orthant of the pseudo-gradient
         slope = -float(direction @ descent)
         if slope >= 0:  # the memory has gone stale: forget it
             state["remembered"] = 0
@@ -132,7 +132,11 @@ class LBFGS(Learner):
         return {
             "objective": now / problem.m,
             "dual": self._lower_bound(problem, state, norm),
-            "extra": {"gradient_norm": norm, "evaluations": float(evaluations), "step": size if accepted else 0.0},
+            "extra": {
+                "gradient_norm": norm,
+                "evaluations": float(evaluations),
+                "step": size if accepted else 0.0,
+            },
             "converged": small or slow or not accepted,
         }
 

@@ -54,7 +54,7 @@ def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
         if a != 1.0:
             for r in range(n):
                 scores[r] *= a
-        if rule == GRADIENT and not total_size(scores, 0, n) < 1e100:  # the rate was too large: θ has run away
+        if rule == GRADIENT and not total_size(scores, 0, n) < 1e100:  # θ has run away
             counters[3] = np.nan
             break
         loss = loss_parts(data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare)
@@ -144,7 +144,8 @@ class OnlineLearner(Learner):
         first = counters[2] == 0.0
         self.one_pass(problem, state, order)
         if np.isnan(counters[3]):
-            raise ParameterError("eta", type(self).__name__, "small enough for θ to stay finite", state["eta"])
+            name, eta = type(self).__name__, state["eta"]
+            raise ParameterError("eta", name, "small enough for θ to stay finite", eta)
         known: dict[str, Any] = {
             "extra": {"online_loss": float(counters[3]) / problem.m, "updates": float(counters[5])},
             "converged": counters[5] == 0.0,

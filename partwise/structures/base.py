@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import Generic
-from partwise.exceptions import CapabilityError, InputError
+from partwise.exceptions import CapabilityError, InputError, ParameterError
 
 __all__ = [
     "ORACLES",
@@ -222,6 +222,8 @@ class CompiledStructure(Structure):
         values = np.ascontiguousarray(scores, float)
         if values.shape != (n,):
             raise InputError(f"scores of instance {i} have shape {values.shape}; expected ({n},)")
+        if np.isnan(values).any() or np.isposinf(values).any():
+            raise InputError(f"scores of instance {i} hold NaN or +inf at part {int(np.argmax(~(values < np.inf)))}")
         return values, np.empty(work_size(self.pack, i)), np.zeros((rows, n) if rows else n)
 
     def argmax(self, i: int, scores: ArrayLike) -> Floats:
@@ -235,6 +237,8 @@ class CompiledStructure(Structure):
         return float(marginals(self.pack, i, values, work, parts)), parts
 
     def kbest(self, i: int, scores: ArrayLike, k: int) -> Floats:
+        if k < 1:
+            raise ParameterError("k", type(self).__name__ + ".kbest", "at least 1", k)
         values, work, parts = self._buffers(i, scores, rows=k)
         return parts[: kbest(self.pack, i, values, work, parts, np.empty(k))]
 

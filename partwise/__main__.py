@@ -1,0 +1,5 @@
+"""``python -m partwise``."""
+
+from partwise.cli import main
+
+raise SystemExit(main())
