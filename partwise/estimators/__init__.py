@@ -2,5 +2,6 @@
 
 from partwise.estimators.base import load_model
 from partwise.estimators.sequence import SequenceLabeler
+from partwise.estimators.stacked import StackedLabeler
 
-__all__ = ["SequenceLabeler", "load_model"]
+__all__ = ["SequenceLabeler", "StackedLabeler", "load_model"]

@@ -52,7 +52,7 @@ def thread_count(n_jobs: int | None) -> int:
     """Threads for ``n_jobs``, as in scikit-learn: −1 is all cores."""
     if n_jobs is None:
         return 1
-    if n_jobs == 0 or n_jobs < -1:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
         raise ParameterError("n_jobs", "partwise", "a positive number, or -1 for all cores", n_jobs)
     if n_jobs > 0:
         return n_jobs

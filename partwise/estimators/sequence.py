@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from partwise.costs import Cost
 from partwise.data.columns import CodedColumn, Columns
+from partwise.data.tag_schemes import scheme_name
 from partwise.data.tags import legal_transitions
 from partwise.estimators import _decoding
 from partwise.estimators.base import make_learner, make_loss, thread_count
@@ -197,13 +198,21 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         self._train(self._problem(rows, gold, loss), learner, start, None, (), None)
         return self
 
+    def check_settings(self) -> None:
+        self._settings()
+
     def _settings(self, passes: int | None = None) -> tuple[Learner, Loss]:
+        """The learner and the loss, all settings having been checked."""
         if self.features not in ("observed", "all"):
             raise ParameterError("features", "SequenceLabeler", "'observed' or 'all'", self.features)
+        if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= 8:
+            raise ParameterError("order", "SequenceLabeler", "an integer from 1 to 8", self.order)
+        if self.scheme is not None:
+            scheme_name(self.scheme)
+        thread_count(self.n_jobs)
         loss = make_loss(self.loss, self.learner)
-        options = dict(self.learner_options or {})
         limit = self.max_passes if passes is None else passes
-        return make_learner(self.learner, self.C, limit, self.random_state, options), loss
+        return make_learner(self.learner, self.C, limit, self.random_state, dict(self.learner_options or {})), loss
 
     def _problem(self, rows: Rows, gold: GoldLabels, loss: Loss) -> Problem:
         space = self._space(rows.offsets, self.scheme)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.data.tag_schemes import scheme_name
 from partwise.data.tags import spans
 from partwise.exceptions import ParameterError
 from partwise.features.layout import ChainFeatures
@@ -48,8 +49,6 @@ def predict_spans(
     The chain is that of legal sequences. In IOB2 a chunk ends where no I- of its type follows; the schemes with end
     tags say so themselves.
     """
-    from partwise.data.tag_schemes import scheme_name
-
     scheme = scheme_name(scheme)
     if scheme == "IOB1":
         raise ParameterError(

@@ -37,7 +37,7 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
     ----------
     first, second : SequenceLabeler, optional
         The stages, not fitted; both read token columns by templates. Without them: the ready sets "ner" and
-        "ner-second", ten passes of DCA with the softmax-margin loss.
+        "ner-second", ten passes of DCA with softmax-margin losses (β = 1, γ = 1 and 3), and no tag scheme.
     folds : int
         Parts of the cross-validation. Documents are never divided, unless there are fewer of them than folds.
     column : str
@@ -121,7 +121,7 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
             return {} if checkpoint is None else {"checkpoint": f"{os.fspath(checkpoint)}.{stage}"}
 
         guessed = self._cross_validated(columns, labels, keep)
-        self.first_ = clone(self._stage("first")).fit(columns, labels, dev=dev, **keep("first"))
+        self.first_ = _whole(clone(self._stage("first")).fit(columns, labels, dev=dev, **keep("first")))
         if dev is not None:
             dev = self._read(dev[0]), dev[1]
         extended = with_column(columns, self.column, guessed)
@@ -132,8 +132,8 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
     def _stage(self, which: str) -> SequenceLabeler:
         given = getattr(self, which)
         if given is None:
-            templates = "ner" if which == "first" else "ner-second"
-            return SequenceLabeler(templates, loss="softmax_margin", learner="dca", C=0.1, max_passes=10)
+            templates, gamma = ("ner", 1.0) if which == "first" else ("ner-second", 3.0)
+            return SequenceLabeler(templates, loss=(1.0, gamma), learner="dca", C=0.1, max_passes=10)
         if given.templates is None:
             raise ParameterError(which, "StackedLabeler", "a labeler with templates", given)
         return given  # type: ignore[no-any-return]
@@ -146,7 +146,7 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
         for fold in range(self.folds):
             inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
             model = clone(self._stage("first"))
-            model.fit(columns.subset(inside), [gold[i] for i in inside], **keep(f"fold{fold}"))
+            _whole(model.fit(columns.subset(inside), [gold[i] for i in inside], **keep(f"fold{fold}")))
             for i, found in zip(outside, model.predict(columns.subset(outside)), strict=True):
                 guessed[i] = found
         self.first_score_ = float(model._score(gold, encode(guessed)))
@@ -162,9 +162,12 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any) -> Columns:
         """X with the first stage's labels as one more column."""
-        check_is_fitted(self, "first_")
         columns = self._columns(X)
         return with_column(columns, self.column, self.first_.predict_coded(columns))
+
+    def _fitted(self) -> SequenceLabeler:
+        check_is_fitted(self, "second_")
+        return self.second_
 
     @property
     def classes_(self) -> list[Any]:
@@ -180,32 +183,30 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
 
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
         """The same as numbers with their labels; constraints bind the second stage."""
-        return self.second_.predict_coded(self._read(X), constraints)
+        return self._fitted().predict_coded(self._read(X), constraints)
 
     def predict_marginals(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
         """P(y_t = b | x, first(x)): one (T, L) array a sequence, columns as ``classes_``."""
-        return self.second_.predict_marginals(self._read(X), constraints)
+        return self._fitted().predict_marginals(self._read(X), constraints)
 
     def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k best label sequences of every sequence, each with its probability, best first."""
-        return self.second_.predict_kbest(self._read(X), k)
+        return self._fitted().predict_kbest(self._read(X), k)
 
     def predict_spans(self, X: Any, scheme: str | None = None) -> list[list[SpanPrediction]]:
         """The chunks of the best legal tag sequence, each with its probability."""
-        return self.second_.predict_spans(self._read(X), scheme)
+        return self._fitted().predict_spans(self._read(X), scheme)
 
     def score(self, X: Any, y: Any) -> float:
         """Chunk F1 where the labels are tags of chunks, else token accuracy."""
-        return self.second_.score(self._read(X), y)
+        return self._fitted().score(self._read(X), y)
 
     def explain(
         self, X: Any, position: int, label: Any = None, against: Any = None, *, sequence: int | None = None
     ) -> Explanation:
         """Why the second stage chose this label: the weights for and against it."""
         several = X if isinstance(X, Columns) or sequence is not None else [X]
-        return self.second_.explain(
-            self._read(several), position, label, against, sequence=0 if sequence is None else sequence
-        )
+        return self._fitted().explain(self._read(several), position, label, against, sequence=sequence)
 
     # storage
 
@@ -233,6 +234,13 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
             setattr(model, f"{which}_", SequenceLabeler.from_state(header[which], own))
             setattr(model, which, SequenceLabeler(**params_from_json(header[which]["params"])))
         return model
+
+
+def _whole(model: SequenceLabeler) -> SequenceLabeler:
+    """The model; Ctrl-C, which only ends one fit, here ends all: there is nothing to keep without a second stage."""
+    if model.result_.status == "interrupted":
+        raise KeyboardInterrupt
+    return model
 
 
 def with_column(columns: Columns, name: str, labels: Any) -> Columns:

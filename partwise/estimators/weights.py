@@ -37,6 +37,9 @@ class ChainWeights(StoredModel):
     info_: dict[str, Any]  # notes of whoever made the model, JSON-able and kept with it; may be absent
     order: int
 
+    def check_settings(self) -> None:
+        """Raise :class:`ParameterError` for a constructor argument out of its range."""
+
     def attribute_names(self) -> list[str]:
         """Names of the attributes, by number; made once."""
         if not hasattr(self, "_names"):
@@ -113,16 +116,22 @@ class ChainWeights(StoredModel):
 
     @classmethod
     def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        model = cls(**params_from_json(header["params"]))
+        # threads and messages are the business of whoever uses the model, not of the file
+        model = cls(**{**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0})
+        model.check_settings()
         model.classes_ = list(header["classes"])
+        kinds = {type(label) for label in model.classes_}
+        if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(model.classes_)) < len(model.classes_):
+            raise StorageError("the labels are not distinct strings or numbers")
         model.theta_ = arrays["theta"]
         own = {name[8:]: array for name, array in arrays.items() if name.startswith("encoder/")}
         model.encoder_ = restore_encoder(header["encoder"]["kind"], header["encoder"], own)
         model.layout_ = _restore_layout(header["layout"], arrays, len(model.classes_))
-        n, order = len(model.classes_), model.order
-        expected = model.layout_.dim + int(transition_blocks(n, order)[-1])
+        expected = model.layout_.dim + int(transition_blocks(len(model.classes_), model.order)[-1])
         if model.theta_.shape != (expected,) or model.theta_.dtype != np.float64:
             raise StorageError(f"theta has shape {model.theta_.shape}; expected ({expected},) of float64")
+        if not np.isfinite(model.theta_).all():
+            raise StorageError("theta holds NaN or infinity")
         result = header["result"]
         certificate = None if result["certificate"] is None else Certificate(**result["certificate"])
         trace = [Record(**record) for record in result["trace"]]

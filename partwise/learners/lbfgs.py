@@ -37,8 +37,8 @@ class LBFGS(Learner):
     memory : int
         Number of remembered steps.
     tolerance : float
-        Converged when ‖gradient‖ ≤ tolerance · max(1, ‖θ‖), or when the objective fell by less than
-        ``tolerance`` · 0.1 relatively over the last ten passes.
+        Converged when ‖gradient‖ ≤ tolerance · max(1, ‖θ‖), or when the objective fell by less than this share
+        of itself over the last ten passes (CRFsuite stops at 1e-5 too).
     warm_passes : int
         Passes of DCA before the first step.
     """
@@ -128,7 +128,7 @@ class LBFGS(Learner):
         values[-1] = now
         norm = float(np.linalg.norm(_pseudo_gradient(state["theta"], state["gradient"], l1)))
         small = norm <= self.tolerance * max(1.0, float(np.linalg.norm(state["theta"])))
-        slow = past - now <= 0.1 * self.tolerance * abs(now) if np.isfinite(past) else False
+        slow = past - now <= self.tolerance * abs(now) if np.isfinite(past) else False
         return {
             "objective": now / problem.m,
             "dual": self._lower_bound(problem, state, norm),
