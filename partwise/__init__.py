@@ -13,7 +13,7 @@ from partwise._version import __version__
 
 if TYPE_CHECKING:
     from partwise.costs import Hamming, LabelCost
-    from partwise.estimators import SequenceLabeler
+    from partwise.estimators import SequenceLabeler, StackedLabeler
     from partwise.learners import DCA, LBFGS, SGD, ExactDCA, KBestMIRA, Perceptron
     from partwise.losses import Loss
     from partwise.problem import Problem
@@ -33,6 +33,7 @@ __all__ = [
     "Perceptron",
     "Problem",
     "SequenceLabeler",
+    "StackedLabeler",
     "Structure",
     "__version__",
 ]
@@ -41,6 +42,7 @@ _HOME = {
     "Hamming": "costs",
     "LabelCost": "costs",
     "SequenceLabeler": "estimators",
+    "StackedLabeler": "estimators",
     "DCA": "learners",
     "LBFGS": "learners",
     "SGD": "learners",

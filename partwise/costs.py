@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partwise.exceptions import ParameterError
+from partwise.exceptions import InputError, ParameterError
 from partwise.structures.base import Floats, Structure
 
 __all__ = ["Cost", "Hamming", "LabelCost"]
@@ -90,4 +90,14 @@ class LabelCost(Cost):
         self.cost: NDArray[np.float64] = matrix
 
     def parts(self, gold: Floats) -> tuple[Floats, float]:
+        if gold.size % len(self.cost):
+            raise InputError(f"LabelCost is for {len(self.cost)} labels a position; got {gold.size} atoms")
         return (gold.reshape(-1, len(self.cost)) @ self.cost).ravel(), 0.0
+
+    def sparse_parts(
+        self, space: Structure, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats, Floats] | None:
+        n_labels = getattr(space, "n_labels", len(self.cost))
+        if n_labels != len(self.cost):
+            raise InputError(f"LabelCost is for {len(self.cost)} labels; {type(space).__name__} has {n_labels}")
+        return None  # nearly every label has a cost: instance by instance

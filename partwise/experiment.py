@@ -11,25 +11,33 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib
 import inspect
 import json
-import math
 import os
 import platform
 import sys
 import time
+import types
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from partwise._atomic import replacing
+from partwise._experiment_tables import markdown_table, plain, table_of_cells
 from partwise._version import __version__
 from partwise.exceptions import InputError, ParameterError, unknown_name
 
-__all__ = ["Context", "Experiment", "Needs", "find_experiments", "markdown_table", "register", "run_experiment"]
+__all__ = [
+    "Context",
+    "Experiment",
+    "Needs",
+    "find_experiments",
+    "markdown_table",
+    "register",
+    "run_experiment",
+]
 
 Settings = dict[str, Any]
 
@@ -95,7 +103,8 @@ class Experiment:
     needs: tuple[Needs, ...] = ()
     table: Callable[[list[Cell], Context], str] = _no_table
     draw: Callable[[Any, list[Cell], Context], None] | None = None
-    code: str = field(default="", compare=False)
+    code: str = field(default="", repr=False)  # a hash of the code that runs a cell
+    file: Path | None = None
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
@@ -142,7 +151,16 @@ def register(
         return run(**settings)  # type: ignore[no-any-return]
 
     EXPERIMENTS[name] = Experiment(
-        name, description, paper, listed, call, tuple(needs), table or _no_table, draw, code_version(run)
+        name,
+        description,
+        paper,
+        listed,
+        call,
+        tuple(needs),
+        table or _no_table,
+        draw,
+        code_version(run),
+        _loading,
     )
     return EXPERIMENTS[name]
 
@@ -183,20 +201,42 @@ def experiments_folder() -> Path:
 
 
 def find_experiments() -> dict[str, str]:
-    """Name → description of all experiments. A file that cannot be imported is a warning that says why."""
+    """Name → description of all experiments. A file that cannot be run is a warning that says why."""
     folder = experiments_folder()
-    sys.path.insert(0, os.fspath(folder))
+    sys.path.insert(0, os.fspath(folder))  # files may import one another
     try:
         for file in sorted(folder.glob("*.py")):
-            if file.stem.startswith("_") or file.stem in sys.modules:
-                continue
-            try:
-                importlib.import_module(file.stem)
-            except Exception as error:
-                warnings.warn(f"{file}: {type(error).__name__}: {error}", stacklevel=2)
+            if not file.stem.startswith("_"):
+                _load(file)
     finally:
         sys.path.remove(os.fspath(folder))
-    return {name: EXPERIMENTS[name].description for name in sorted(EXPERIMENTS)}
+    here = {name: e for name, e in EXPERIMENTS.items() if e.file is not None and e.file.parent == folder}
+    return {name: here[name].description for name in sorted(here)}
+
+
+_loaded: dict[Path, str] = {}
+_loading: Path | None = None
+
+
+def _load(file: Path) -> None:
+    """Run a file, which registers its experiments; again only if it has changed."""
+    global _loading
+    text = file.read_text("utf-8")
+    if _loaded.get(file) == text:
+        return
+    for name in [name for name, experiment in EXPERIMENTS.items() if experiment.file == file]:
+        del EXPERIMENTS[name]
+    module = types.ModuleType(f"partwise_experiment_{file.stem}")
+    module.__file__ = os.fspath(file)
+    sys.modules[module.__name__] = module
+    _loading = file
+    try:
+        exec(compile(text, os.fspath(file), "exec"), module.__dict__)
+    except Exception as error:
+        warnings.warn(f"{file}: {type(error).__name__}: {error}", stacklevel=3)
+    finally:
+        _loading = None
+    _loaded[file] = text
 
 
 def data_folder(data: str | os.PathLike[str] | None) -> Path:
@@ -235,7 +275,7 @@ def run_experiment(
         name, paper, quick, cells (settings, result and seconds of each), table (Markdown), and files: the paths
         of what was written.
     """
-    if name not in EXPERIMENTS:
+    if name not in EXPERIMENTS or EXPERIMENTS[name].file is not None:
         known = find_experiments()
         if name not in known:
             raise unknown_name("experiment", name, known)
@@ -318,55 +358,3 @@ def _write_text(path: Path, text: str) -> None:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def plain(value: Any) -> Any:
-    """The same in JSON: numpy's numbers and arrays as Python's, and what is not finite as a string."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    raise InputError(f"a result must be of JSON values, got {type(value).__name__}")
-
-
-# tables
-
-
-def markdown_table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table; None becomes an empty cell.
-
-    Examples
-    --------
-    >>> print(markdown_table(["loss", "F1"], [["crf", 85.2], ["svm", None]]))
-    | loss | F1 |
-    |---|---|
-    | crf | 85.2 |
-    | svm |  |
-    """
-    head = list(head)
-    lines = [head, *([("" if value is None else str(value)) for value in row] for row in rows)]
-    shown = ["| " + " | ".join(line) + " |" for line in lines]
-    return "\n".join([shown[0], "|" + "---|" * len(head), *shown[1:]])
-
-
-def table_of_cells(cells: list[Cell]) -> str:
-    """One row a cell: its settings, and the numbers and words of its result, also those in dicts."""
-
-    def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in values.items():
-            if isinstance(value, Mapping):
-                found.update(flat(value, f"{prefix}{key}."))
-            elif isinstance(value, str | int | float):
-                found[prefix + key] = f"{value:.4g}" if isinstance(value, float) else value
-        return found
-
-    rows = [{**flat(cell.settings), **flat(cell.result)} for cell in cells]
-    head = list(dict.fromkeys(key for row in rows for key in row))
-    return markdown_table(head, ([row.get(key) for key in head] for row in rows))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -59,9 +59,7 @@ def transition_matrix(n_labels: int, order: int, base: int, dim: int) -> Floats:
     return out
 
 
-def random_rows(
-    rng: np.random.Generator, lengths: Sequence[int], n_attributes: int, real: bool = True
-) -> RowMatrix:
+def random_rows(rng: np.random.Generator, lengths: Sequence[int], n_attributes: int, real: bool = True) -> RowMatrix:
     """Two to four attributes a row, the low numbers often, the high ones rarely."""
     chance = 1.0 / (1.0 + np.arange(n_attributes)) ** 1.2
     rows = []
@@ -179,9 +177,7 @@ class Tiny:
         theta[self.weights] = scale * rng.normal(size=len(self.weights))
         return theta
 
-    def instance_loss(
-        self, i: int, theta: Floats, loss: Loss, wrong: float = 1.0
-    ) -> tuple[float, Floats]:
+    def instance_loss(self, i: int, theta: Floats, loss: Loss, wrong: float = 1.0) -> tuple[float, Floats]:
         """(L_i(θ), ∇L_i(θ)) with a Hamming cost, by enumeration."""
         instance, y = self.instances[i], self.outputs[i]
         value, parts = reference_loss(instance, y, self.matrices[i].T @ theta, loss, hamming(instance, y, wrong))
@@ -212,16 +208,17 @@ def tiny(
     space = Chain(lengths, n_labels, order=order, **constraints)
     masks = [constraints.get(name) for name in ("transitions", "start", "stop")]
     shapes = [(n_labels, n_labels), (n_labels,), (n_labels,)]
-    full = [np.ones(shape, bool) if mask is None else np.array(mask, bool) for mask, shape in zip(masks, shapes, strict=True)]
+    full = [
+        np.ones(shape, bool) if mask is None else np.array(mask, bool)
+        for mask, shape in zip(masks, shapes, strict=True)
+    ]
     instances = [enumerate_chain(n_labels, order, True, np.ones((n, n_labels), bool), *full) for n in lengths]
     outputs = [instance.outputs[rng.integers(len(instance.outputs))] for instance in instances]
     rows = random_rows(rng, lengths, n_attributes, real)
     layout = RowLayout.observed(rows, np.concatenate([np.array(y) for y in outputs]), n_labels, every=every)
     features = ChainFeatures(layout.pack(rows), layout.dim, n_labels, order)
     transitions = transition_matrix(n_labels, order, layout.dim, features.dim)
-    matrices = [
-        np.hstack([row_matrix(rows, layout, i, features.dim), transitions]) for i in range(len(lengths))
-    ]
+    matrices = [np.hstack([row_matrix(rows, layout, i, features.dim), transitions]) for i in range(len(lengths))]
     return Tiny(space, features, outputs, rows, layout, matrices, instances)
 
 
@@ -238,6 +235,16 @@ def tiny_multiclass(seed: int = 0) -> Tiny:
 
 # --------------------------------------------------------------------------------------------------
 # Learning, written out
+
+
+def iterates(problem: Problem, learner: Any, order: Iterable[int], theta: Floats | None = None) -> list[Floats]:
+    """θ after each single step of an online learner, not averaged."""
+    state = learner.start(problem, np.zeros(problem.dim) if theta is None else theta.copy(), None)
+    found = []
+    for i in order:
+        learner.one_pass(problem, state, np.array([i]))
+        found.append(state["counters"][0] * state["v"])
+    return found
 
 
 class Memory:

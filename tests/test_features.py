@@ -91,9 +91,7 @@ def edges(rng: np.random.Generator) -> Case:
     seen = rng.integers(n_labels**2, size=pairs.n_rows)
     pair_layout = RowLayout.observed(pairs, seen, n_labels**2)
     pair_layout.base = layout.dim
-    features = ChainFeatures(
-        layout.pack(rows), layout.dim, n_labels, edges=(pair_layout.pack(pairs), pair_layout.dim)
-    )
+    features = ChainFeatures(layout.pack(rows), layout.dim, n_labels, edges=(pair_layout.pack(pairs), pair_layout.dim))
     matrices = [
         np.hstack([row_matrix(rows, layout, i, features.dim), row_matrix(pairs, pair_layout, i, features.dim)])
         for i in range(3)

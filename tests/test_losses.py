@@ -53,9 +53,7 @@ CHAINS = [
 ]
 
 
-def reference(
-    case: Tiny, theta: Floats, loss: Loss, costs: Callable[..., Floats] = hamming
-) -> tuple[float, Floats]:
+def reference(case: Tiny, theta: Floats, loss: Loss, costs: Callable[..., Floats] = hamming) -> tuple[float, Floats]:
     """Σ_i L_i and its gradient by enumeration; of both terms where the loss is a difference."""
     total, gradient = 0.0, np.zeros(len(theta))
     for matrix, instance, y in zip(case.matrices, case.instances, case.outputs, strict=True):
@@ -224,9 +222,7 @@ def subset(instance: Enumeration, keep: Callable[[tuple[int, ...]], bool]) -> En
     return Enumeration([instance.outputs[j] for j in chosen], instance.parts[chosen], [])
 
 
-def partial_reference(
-    case: Tiny, golds: list[Enumeration], theta: Floats, beta: float
-) -> tuple[float, Floats]:
+def partial_reference(case: Tiny, golds: list[Enumeration], theta: Floats, beta: float) -> tuple[float, Floats]:
     total, gradient = 0.0, np.zeros(len(theta))
     for matrix, instance, gold in zip(case.matrices, case.instances, golds, strict=True):
         for space, sign in ((instance, 1.0), (gold, -1.0)):
@@ -286,9 +282,7 @@ def test_partial_gold_of_one_output_is_gold(beta: float) -> None:
         for instance, gold in zip(case.instances, case.outputs, strict=True)
     ]
     atoms = [case.space.n_atoms(i) for i in range(len(golds))]
-    problem = Problem(
-        Enumerated(case.instances, atoms), MatrixFeatures(case.matrices), Enumerated(golds, atoms), loss
-    )
+    problem = Problem(Enumerated(case.instances, atoms), MatrixFeatures(case.matrices), Enumerated(golds, atoms), loss)
     value, gradient = problem.loss_and_gradient(theta)
     expected, slope = case.loss(theta, loss)
     np.testing.assert_allclose(value, expected, rtol=1e-10)
@@ -297,5 +291,5 @@ def test_partial_gold_of_one_output_is_gold(beta: float) -> None:
 
 def test_partial_gold_has_no_cost() -> None:
     case = CHAINS[0]
-    with pytest.raises(ParameterError, match="'gamma' .* must be 0 where the gold outputs are only partly known"):
+    with pytest.raises(ParameterError, match=r"'gamma' .* must be 0 where the gold outputs are only partly known"):
         Problem(case.space, case.features, case.space, "svm")

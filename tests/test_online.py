@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 from numpy.typing import NDArray
-from problems import Enumerated, Memory, Tiny, differences, proximal_hinge, tiny, tiny_multiclass
+from problems import Enumerated, Memory, Tiny, differences, iterates, proximal_hinge, tiny, tiny_multiclass
 
 from partwise.exceptions import ParameterError
 from partwise.features import MatrixFeatures
@@ -32,16 +32,6 @@ def bits(array: Any) -> bytes:
 
 # --------------------------------------------------------------------------------------------------
 # Step by step
-
-
-def iterates(problem: Problem, learner: Any, order: Iterable[int], theta: Floats | None = None) -> list[Floats]:
-    """θ after each single step of an online learner without averaging."""
-    state = learner.start(problem, np.zeros(problem.dim) if theta is None else theta.copy(), None)
-    found = []
-    for i in order:
-        learner.one_pass(problem, state, np.array([i]))
-        found.append(state["counters"][0] * state["v"])
-    return found
 
 
 def mira(case: Tiny, order: Iterable[int], C: float, prediction: bool) -> list[Floats]:
@@ -356,7 +346,14 @@ def test_a_resumed_run_is_the_run(learner: Learner, loss: str, kind: str, tmp_pa
     assert broken.status == "interrupted" and checkpoint.exists()
     resumed = learner.fit(CASE.problem(loss), score=scores_of(values[2:]), checkpoint=checkpoint)
     assert bits(resumed.theta) == bits(whole.theta) and resumed.best_step == whole.best_step == 5
-    assert len(resumed.trace) == 6 and resumed.status == whole.status
+    assert resumed.status == whole.status
     for left, right in zip(resumed.trace, whole.trace, strict=True):
-        assert (left.step, left.objective, left.dual, left.score) == (right.step, right.objective, right.dual, right.score)
+        assert (left.step, left.objective, left.dual, left.score) == (
+            right.step,
+            right.objective,
+            right.dual,
+            right.score,
+        )
         assert left.extra == right.extra
+    if resumed.status == "converged":  # a run that is over stays so: another pass would change the average
+        assert bits(learner.fit(problem, checkpoint=checkpoint).theta) == bits(whole.theta)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 from oracles import Interval
 from problems import Enumerated, Tiny, tiny
 
+from partwise import _compile
 from partwise.exceptions import InputError, ParameterError
 from partwise.features import MatrixFeatures
 from partwise.learners import DCA, LBFGS, SGD, ExactDCA, KBestMIRA, Learner, Perceptron
@@ -72,7 +77,10 @@ def test_a_sum_that_was_broken_off_leaves_nothing_behind() -> None:
                 raise KeyboardInterrupt
 
     case = tiny(seed=5)
-    space, theta = Enumerated(case.instances, case.plain("crf").space.atoms), case.theta(np.random.default_rng(0))
+    space, theta = (
+        Enumerated(case.instances, case.plain("crf").space.atoms),
+        case.theta(np.random.default_rng(0)),
+    )
     problem = Problem(space, Breaking(case.matrices), case.outputs, "crf")
     with pytest.raises(KeyboardInterrupt):
         problem.loss_and_gradient(theta)
@@ -137,7 +145,12 @@ def slack(learner: Learner, usual: float) -> float:
 def everything() -> dict[str, list[float]]:
     """Every learner on a constrained chain of order 2, and its predictions: run here and with compilation off."""
     case = tiny(
-        seed=8, lengths=(3, 1, 2), n_labels=3, order=2, transitions=[[1, 1, 0], [1, 1, 1], [1, 1, 1]], stop=[1, 1, 0]
+        seed=8,
+        lengths=(3, 1, 2),
+        n_labels=3,
+        order=2,
+        transitions=[[1, 1, 0], [1, 1, 1], [1, 1, 1]],
+        stop=[1, 1, 0],
     )
     found: dict[str, list[float]] = {}
     for name, (learner, loss) in zip(IDS, TRAININGS, strict=True):
@@ -155,9 +168,7 @@ def test_everything_runs_without_compilation() -> None:
     paths = [str(root), str(root / "tests"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     script = "import json, test_problem; print(json.dumps(test_problem.everything()))"
-    child = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
-    )
+    child = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
     interpreted, compiled = json.loads(child.stdout), everything()
     assert interpreted.keys() == compiled.keys()
@@ -165,6 +176,19 @@ def test_everything_runs_without_compilation() -> None:
         near = slack(learner, 1e-12)
         np.testing.assert_allclose(interpreted.pop(name), compiled.pop(name), rtol=near, atol=near, err_msg=name)
     assert interpreted == compiled, "the same weights must give the same outputs"
+
+
+def test_every_file_with_kernels_is_in_the_key_of_the_cache() -> None:
+    """Else a kernel would go on running callees that have changed since it was compiled."""
+    root = Path(_compile.__file__).parent
+    for module in pkgutil.walk_packages([str(root)], "partwise."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found = (o for o in gc.get_objects() if isinstance(o, Dispatcher))
+    kernels = [o.py_func for o in found if o.py_func.__module__.startswith("partwise.")]
+    files = {Path(function.__code__.co_filename).relative_to(root).as_posix() for function in kernels}
+    assert {"features/rows.py", "features/transitions.py", "structures/_chain_kernels.py"} <= files
+    assert files <= _compile._kernel_sources().keys()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -211,13 +235,13 @@ def test_parts_must_be_those_that_are_scored() -> None:
         Problem(longer, case.features, outputs, "crf")
     with pytest.raises(InputError, match="features score 18 parts of instance 1, the structure has 21"):
         Problem(longer, MatrixFeatures(case.matrices), outputs, "crf")
-    with pytest.raises(InputError, match="gold space .* score 18 parts of instance 1, the structure has 21"):
+    with pytest.raises(InputError, match=r"gold space .* score 18 parts of instance 1, the structure has 21"):
         Problem(case.space, case.features, longer, "crf")
 
 
 def test_settings() -> None:
     case = tiny(seed=11)
-    with pytest.raises(ParameterError, match="'n_threads' parameter of Problem must be at least 1. Got 0"):
+    with pytest.raises(ParameterError, match=r"'n_threads' parameter of Problem must be at least 1\. Got 0"):
         case.problem("crf", n_threads=0)
     with pytest.raises(InputError, match="a problem needs at least one instance"):
         Problem(Chain([], 2), MatrixFeatures([]), [], "crf")

@@ -129,9 +129,7 @@ def test_hyper_parameters_ascend_their_likelihood_and_find_the_truth():
     found = asymmetric_fixed_point(counts, np.ones(3), n_steps=500)
     assert np.abs(found / truth - 1).max() < 0.15
     nothing = np.zeros((1, 3))
-    trace = [
-        log_joint(counts, nothing, asymmetric_fixed_point(counts, np.ones(3), n), 1.0) for n in range(1, 8)
-    ]
+    trace = [log_joint(counts, nothing, asymmetric_fixed_point(counts, np.ones(3), n), 1.0) for n in range(1, 8)]
     assert (np.diff(trace) > 0).all()
     equal = np.array([rng.multinomial(80, rng.dirichlet(np.full(5, 0.4))) for _ in range(800)])
     assert symmetric_fixed_point(equal, 2.0, n_steps=500) == pytest.approx(0.4, rel=0.1)
@@ -178,14 +176,10 @@ def test_disclda_classifies_and_is_deterministic(inference, transformation):
 def test_learning_raises_the_conditional_likelihood():
     X, y = groups(80, n_classes=2, length=12)
     settings = FAST | {"n_rounds": 4, "patience": 4}
-    model = DiscLDA(
-        2, 2, transformation="learned", inference="variational", step_sizes=(20.0,), **settings
-    ).fit(X, y)
+    model = DiscLDA(2, 2, transformation="learned", inference="variational", step_sizes=(20.0,), **settings).fit(X, y)
     losses = [entry["train_loss"] for entry in model.history_[0]["history"][1:]]
     assert losses[-1] < losses[0]
-    start = DiscLDA(
-        2, 2, transformation="learned", inference="variational", step_sizes=(1e-9,), **settings
-    ).fit(X, y)
+    start = DiscLDA(2, 2, transformation="learned", inference="variational", step_sizes=(1e-9,), **settings).fit(X, y)
     assert np.abs(model.transformation_ - start.transformation_).max() > 0.01
 
 

@@ -88,8 +88,7 @@ def test_standard_errors_are_the_spread_of_repeated_estimates():
     phi, transformation = model()
     topics = class_dependent_topics(phi, transformation)
     runs = [
-        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=2000, burn_in=20, seed=seed)
-        for seed in range(60)
+        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=2000, burn_in=20, seed=seed) for seed in range(60)
     ]
     spread = np.std([run.probabilities for run in runs], axis=0, ddof=1)
     claimed = np.mean([run.errors for run in runs], axis=0)
@@ -111,8 +110,7 @@ def test_reference_and_screening_do_not_change_the_answer():
     topics = class_dependent_topics(phi, transformation)
     settings = [{}, {"reference": 2}, {"screen": 1e-6}, {"screen": 0.05}]
     plain, other, screened, strict = (
-        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=8000, seed=3, **s).probabilities
-        for s in settings
+        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=8000, seed=3, **s).probabilities for s in settings
     )
     assert np.abs(plain - other).max() < 0.04
     assert np.abs(plain - screened).max() < 0.04
@@ -129,7 +127,10 @@ def test_screening_keeps_small_classes_on_the_same_scale(method):
     found = class_posterior(corpus(), topics, np.array([0.6, 0.39, 0.01]), ALPHA, **settings).probabilities
     rare = truth < 0.02
     assert rare.any()
-    assert (np.abs(np.log(found[rare] / truth[rare])) < 0.7).all()
+    # A ratio left on the wrong scale is off by log p(w), about 9 here. The harmonic mean itself is biased by some
+    # tenths and spreads by almost 1 at such sample sizes, so it is held only to the order of magnitude.
+    tolerance = 2.0 if method == "harmonic_mean" else 0.7
+    assert (np.abs(np.log(found[rare] / truth[rare])) < tolerance).all()
 
 
 def test_empty_documents_get_the_prior():
@@ -146,8 +147,7 @@ def test_threads_do_not_change_the_posterior():
     phi, transformation = model()
     topics = class_dependent_topics(phi, transformation)
     one, two = (
-        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=100, n_jobs=jobs).probabilities
-        for jobs in (1, 2)
+        class_posterior(corpus(), topics, PRIOR, ALPHA, n_samples=100, n_jobs=jobs).probabilities for jobs in (1, 2)
     )
     assert np.array_equal(one, two)
 
@@ -209,9 +209,7 @@ def test_gradient_of_three_classes():
     transformation = softmax_columns(parameters)
     for mixed in (True, False):
         engine = GibbsEngine(ALPHA, 0.01, PRIOR, gradient_samples=60_000, mixed_gradient=mixed, seed=2)
-        found = log_domain_gradient(
-            engine.gradient(packed, labels, phi, transformation, 0)[0], transformation
-        )
+        found = log_domain_gradient(engine.gradient(packed, labels, phi, transformation, 0)[0], transformation)
         assert np.abs(found - slope).max() < 0.06 * np.abs(slope).max()
 
 

@@ -130,9 +130,7 @@ def draw_words(rng, groups, beta, n_words):
 
 
 def draw_topics(rng, alpha, lengths):
-    return np.concatenate([rng.choice(alpha.size, size=n, p=rng.dirichlet(alpha)) for n in lengths]).astype(
-        np.int32
-    )
+    return np.concatenate([rng.choice(alpha.size, size=n, p=rng.dirichlet(alpha)) for n in lengths]).astype(np.int32)
 
 
 def test_geweke_lda():
@@ -178,9 +176,7 @@ def test_geweke_disclda():
 
     def prior():
         z = draw_topics(rng, alpha, lengths)
-        u = np.array(
-            [rng.choice(3, p=transformation[y, :, ell]) for y, ell in zip(owner, z, strict=True)], np.int32
-        )
+        u = np.array([rng.choice(3, p=transformation[y, :, ell]) for y, ell in zip(owner, z, strict=True)], np.int32)
         return z, u
 
     def statistics(z, u, words):
@@ -274,9 +270,7 @@ def test_compiled_lanes_equal_the_plain_ones():
         results.append((now, counts, topics, chosen))
     for compiled, plain in zip(*results, strict=True):
         assert np.array_equal(compiled, plain)
-    assert results[0][1].sum() == pytest.approx(
-        n_topics * width * 0.5 + 3 * width
-    )  # the fourth token is pending
+    assert results[0][1].sum() == pytest.approx(n_topics * width * 0.5 + 3 * width)  # the fourth token is pending
 
 
 def test_generators_of_lanes_are_uniform_and_apart():

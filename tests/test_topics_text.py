@@ -60,10 +60,7 @@ def test_counter_state_and_clone():
     counter = CountText(min_documents=2).fit(["apple plum", "apple pear"])
     header, arrays = counter.to_state()
     again = CountText.from_state(json.loads(json.dumps(header)), arrays)
-    assert (
-        again.transform(["apple the"]).toarray().tolist()
-        == counter.transform(["apple the"]).toarray().tolist()
-    )
+    assert again.transform(["apple the"]).toarray().tolist() == counter.transform(["apple the"]).toarray().tolist()
     assert repr(clone(counter)) == "CountText(min_documents=2)"
 
 
@@ -72,6 +69,8 @@ def test_bad_text():
         CountText().fit(["the the"])
     with pytest.raises(InputError, match="got one string"):
         CountText().fit("apple")
+    with pytest.raises(ParameterError, match="'english', words or None"):
+        CountText(stop_words="french").fit(["pomme"])
     with pytest.raises(ParameterError, match="max_documents"):
         CountText(max_documents=0.0).fit(["apple"])
 
@@ -191,9 +190,7 @@ def test_everything_runs_without_compilation():
         "print(DiscLDA(1, 1, method='annealed', **fast).fit(X, y).predict_proba(X).shape)\n"
     )
     environment = {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[:-1] == ["(4, 2)"] * 6
 

@@ -1,0 +1,205 @@
+"""``partwise inspect``: what is in a model file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from partwise.cli.console import STATUS, print_json, print_table, size_of
+from partwise.cli.models import stages
+from partwise.cli.registry import Command
+from partwise.exceptions import InputError
+
+if TYPE_CHECKING:
+    from partwise.storage import Description
+
+EXAMPLES = """
+partwise inspect chunker.pw
+partwise inspect chunker.pw --top 20 --label B-NP
+partwise inspect chunker.pw --header
+partwise inspect chunker.pw --json
+"""
+
+# Settings that go without saying.
+_DEFAULTS = {
+    "max_passes": None, "order": 1, "scheme": None, "cost": None, "features": "observed", "min_count": 1,
+    "hashing": None, "patience": None, "learner_options": None, "random_state": 0,
+}  # fmt: skip
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model file")
+    parser.add_argument("--header", action="store_true", help="only what the header says; the weights are not read")
+    parser.add_argument("--top", metavar="N", type=int, default=5, help="so many weights a label (default: 5)")
+    parser.add_argument("--label", metavar="LABEL", help="only the weights of this label")
+    parser.add_argument("--trace", action="store_true", help="every pass of the training, not only some")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    from partwise.storage import describe
+
+    found = describe(args.model)
+    summary = summarise(args.model, found)
+    weights = None if args.header or not _has_weights(found.kind) else read_weights(args)
+    if args.json:
+        print_json({**summary, **(weights or {})})
+        return
+    show_summary(summary)
+    show_trace(summary["training"].get("trace", []), every=args.trace)
+    if weights is not None:
+        show_weights(weights)
+
+
+def _has_weights(kind: str) -> bool:
+    from partwise.estimators import StackedLabeler
+    from partwise.estimators.base import MODELS
+
+    return hasattr(MODELS.get(kind), "top_weights") or kind == StackedLabeler.kind
+
+
+def summarise(path: str, found: Description) -> dict[str, Any]:
+    """What the header says; a part that this kind of model does not have is empty."""
+    last = _part(found.header, "second")
+    header = last or found.header
+    encoder, result = _part(header, "encoder"), _part(header, "result")
+    return {
+        "file": path,
+        "kind": found.kind,
+        "bytes": found.size,
+        "partwise": found.version,
+        "format": found.format_version,
+        "labels": header.get("classes", []),
+        "settings": {
+            name: value for name, value in _part(header, "params").items() if name not in ("templates", "verbose")
+        },
+        "input": encoder.get("kind"),
+        "templates": encoder.get("templates"),
+        "first_stage": _part(_part(found.header, "first"), "encoder").get("templates") if last else None,
+        "info": _part(header, "info"),
+        "training": result,
+        "arrays": {name: {"dtype": a.dtype, "shape": a.shape, "bytes": a.nbytes} for name, a in found.arrays.items()},
+    }
+
+
+def _part(header: dict[str, Any], name: str) -> dict[str, Any]:
+    value = header.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def read_weights(args: argparse.Namespace) -> dict[str, Any]:
+    """The strongest weights for and against each label, and all transitions."""
+    import numpy as np
+
+    from partwise.estimators import load_model
+
+    model = stages(load_model(args.model))[-1]
+    labels = list(model.classes_)
+    if args.label is not None and args.label not in labels:
+        raise InputError(f"{args.model}: no label {args.label!r}; there are {', '.join(map(str, labels))}")
+    chosen = labels if args.label is None else [args.label]
+    top = {}
+    for label in chosen:
+        for_it = [w for w in model.top_weights(label, args.top) if w.weight > 0]
+        against = [w for w in model.top_weights(label, args.top, lowest=True) if w.weight < 0]
+        top[str(label)] = {
+            side: [[w.attribute, w.weight] for w in found] for side, found in (("for", for_it), ("against", against))
+        }
+    return {
+        "attributes": model.layout_.n_attributes,
+        "weights": len(model.theta_),
+        "nonzero": int(np.count_nonzero(model.theta_)),
+        "norm": float(np.linalg.norm(model.theta_)),
+        "top_weights": top,
+        "transitions": {"labels": labels, "weights": model.transition_weights()},
+    }
+
+
+def show_summary(summary: dict[str, Any]) -> None:
+    """The header, a line each."""
+    writer = f"written by partwise {summary['partwise']} (format {summary['format']})"
+    print(f"{summary['file']}: {summary['kind']}, {size_of(summary['bytes'])}, {writer}")
+    info, settings = summary["info"], summary["settings"]
+    lines: list[tuple[str, Any]] = []
+    if summary["labels"]:
+        shown = " ".join(map(str, summary["labels"][:40])) + (" …" if len(summary["labels"]) > 40 else "")
+        lines.append(("labels", f"{len(summary['labels'])}: {shown}"))
+    if info.get("columns"):
+        lines.append(("columns", f"{', '.join(info['columns'])}; label {info.get('label')}"))
+    if info.get("train"):
+        train = info["train"]
+        lines.append(
+            (
+                "trained on",
+                f"{train.get('file')}: {train.get('sentences')} sentences, {train.get('tokens')} tokens",
+            )
+        )
+    if settings:
+        first = [f"{name} {_short(settings[name])}" for name in ("loss", "learner", "C") if name in settings]
+        rest = [
+            f"{name} {_short(settings[name])}"
+            for name, usual in _DEFAULTS.items()
+            if settings.get(name, usual) != usual
+        ]
+        lines.append(("settings", ", ".join(first + rest)))
+    training = summary["training"]
+    if training.get("trace"):
+        last = training["trace"][-1]
+        text = f"{len(training['trace'])} passes, {last.get('seconds', 0):.1f} s"
+        status = STATUS.get(training.get("status"), training.get("status"))
+        lines.append(("training", f"{text} ({status}); pass {training.get('best_step')} is kept"))
+    if summary["first_stage"]:
+        lines.append(("first stage", summary["first_stage"].replace("\n", "\n" + " " * 13)))
+    if summary["templates"]:
+        lines.append(("templates", summary["templates"].replace("\n", "\n" + " " * 13)))
+    for name, text in lines:
+        print(f"{name:<11}  {text}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict) and set(value) == {"loss"}:
+        return f"beta {value['loss'][0]:g}, gamma {value['loss'][1]:g}"
+    if isinstance(value, dict) and "learner" in value:
+        return str(value["learner"])
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def show_trace(trace: list[dict[str, Any]], every: bool) -> None:
+    """The passes of the training; a few of many."""
+    if not trace:
+        return
+    some = trace if every or len(trace) <= 8 else [*trace[:3], *trace[-4:]]
+    columns = [name for name in ("objective", "dual", "score") if any(r.get(name) is not None for r in trace)]
+
+    def cell(value: Any) -> str:
+        return "-" if value is None else f"{value:.6g}"
+
+    rows = [(r["step"], f"{r['seconds']:.2f}", *(cell(r.get(name)) for name in columns)) for r in some]
+    print()
+    print_table(("pass", "seconds", *columns), rows)
+    if len(some) < len(trace):
+        print(f"({len(trace) - len(some)} passes between are left out; --trace shows them)")
+
+
+def show_weights(weights: dict[str, Any]) -> None:
+    """The strongest weights a label, and the strongest transitions."""
+    print(
+        f"\n{weights['weights']} weights ({weights['nonzero']} not zero, norm {weights['norm']:.4g}) "
+        f"of {weights['attributes']} attributes"
+    )
+    for label, sides in weights["top_weights"].items():
+        print(f"\n{label}")
+        for name, weight in [*sides["for"], *reversed(sides["against"])]:
+            print(f"  {weight:+8.3f}  {name}")
+    labels, table = weights["transitions"]["labels"], weights["transitions"]["weights"]
+    ranked = sorted(
+        ((table[a, b], labels[a], labels[b]) for a in range(len(labels)) for b in range(len(labels)) if table[a, b]),
+        key=lambda item: -item[0],
+    )
+    print("\ntransitions")
+    chosen = ranked if len(ranked) <= 10 else [*ranked[:5], *ranked[-5:]]
+    for weight, before, after in chosen:
+        print(f"  {weight:+8.3f}  {before} → {after}")
+
+
+COMMAND = Command("inspect", "show what a model file holds", configure, run, EXAMPLES, rank=4)

@@ -1,0 +1,84 @@
+"""Commands by name: what a command is, and where commands are found.
+
+A file of ``partwise/cli/commands`` that defines ``COMMAND`` is the command of that name; other packages add
+theirs as entry points of the group ``partwise.commands``, each a :class:`Command`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from partwise.exceptions import PartwiseError
+
+__all__ = ["GROUP", "Command", "UsageError", "all_commands", "builtin_names", "find_command"]
+
+GROUP = "partwise.commands"
+
+
+class UsageError(PartwiseError):
+    """A command line that cannot be meant; ends with exit code 2, as argparse's own errors do."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One word after ``partwise``.
+
+    Parameters
+    ----------
+    name : str
+    help : str
+        One line for the list of commands; it opens the command's own help, too.
+    configure : callable
+        Adds arguments to a parser. Must be quick: it runs for ``--help``.
+    run : callable
+        From parsed arguments to an exit code, None for 0. Imports what is heavy only here.
+    examples : str
+        Command lines for the end of the help.
+    rank : int
+        Place in the list of commands, then by name.
+    """
+
+    name: str
+    help: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int | None]
+    examples: str = ""
+    rank: int = 100
+
+
+def builtin_names() -> list[str]:
+    """Names of the commands that come with partwise, found without importing them."""
+    from partwise.cli import commands
+
+    return [module.name.replace("_", "-") for module in pkgutil.iter_modules(commands.__path__)]
+
+
+def find_command(name: str) -> Command | None:
+    """The command of that name, importing no other; None where there is none."""
+    if name in builtin_names():
+        module = importlib.import_module(f"partwise.cli.commands.{name.replace('-', '_')}")
+        found: Command = module.COMMAND
+        return found
+    return _plugged_in().get(name)
+
+
+def all_commands() -> list[Command]:
+    """Every command, in the order of the help."""
+    found = {name: command for name in builtin_names() if (command := find_command(name)) is not None}
+    return sorted({**_plugged_in(), **found}.values(), key=lambda command: (command.rank, command.name))
+
+
+def _plugged_in() -> dict[str, Command]:
+    from importlib.metadata import entry_points
+
+    found: dict[str, Command] = {}
+    for point in entry_points(group=GROUP):
+        command = point.load()
+        if not isinstance(command, Command):
+            raise PartwiseError(f"entry point {point.name!r} of {GROUP} is no Command: {point.value}")
+        found[command.name] = command
+    return found

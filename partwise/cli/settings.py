@@ -1,0 +1,260 @@
+"""The settings of ``partwise train``: one table for the flags and for the keys of a TOML file.
+
+A flag and a key of the same name mean the same; a flag wins. An unknown key, or a value of the wrong type, is
+an error that names the file, the key and what was expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from partwise.exceptions import FormatError, ParameterError, unknown_name
+
+__all__ = ["SETTINGS", "Setting", "add_settings", "gather", "read_config"]
+
+
+class Kind(NamedTuple):
+    """A kind of value: in words, from a flag's text, and whether a value of a TOML file is one."""
+
+    expected: str
+    parse: Callable[[str], Any]
+    accepts: Callable[[Any], bool]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_int(value) or isinstance(value, float)
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"expected names with commas between them, got {text!r}")
+    return found
+
+
+def loss(text: str) -> str | tuple[float, float]:
+    """A loss by its name, or as β,γ."""
+    if "," not in text:
+        return text
+    try:
+        beta, gamma = map(float, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a name or two numbers such as 3,1 or inf,1, got {text!r}") from None
+    return beta, gamma
+
+
+def option(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, the value a number where it looks like one."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, {"true": True, "false": False}.get(value.lower(), value)
+
+
+KINDS = {
+    "text": Kind("a string", str, lambda value: isinstance(value, str)),
+    "integer": Kind("an integer", int, _is_int),
+    "number": Kind("a number", float, _is_number),
+    "names": Kind("a list of names", names, lambda value: isinstance(value, str) or _is_strings(value)),
+    "texts": Kind("a string or a list of strings", str, lambda value: isinstance(value, str) or _is_strings(value)),
+    "loss": Kind(
+        "a name or two numbers [beta, gamma]",
+        loss,
+        lambda value: (
+            isinstance(value, str) or (isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)))
+        ),
+    ),
+    "options": Kind("a table", option, lambda value: isinstance(value, dict)),
+}
+
+
+class Setting(NamedTuple):
+    """One setting: its name (a key of the file, an attribute of the flags), its flags, kind and help."""
+
+    name: str
+    flags: tuple[str, ...]
+    kind: str
+    metavar: str
+    help: str
+    default: Any = None
+
+    def convert(self, value: Any, path: str) -> Any:
+        """A value of a TOML file."""
+        kind = KINDS[self.kind]
+        if not kind.accepts(value):
+            raise ParameterError(self.name, path, kind.expected, value)
+        if self.kind == "names":
+            return names(value) if isinstance(value, str) else tuple(value)
+        if self.kind == "texts":
+            return [value] if isinstance(value, str) else value
+        if self.kind == "loss":
+            return loss(value) if isinstance(value, str) else (float(value[0]), float(value[1]))
+        return float(value) if self.kind == "number" else value
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("train", ("train",), "text", "TRAIN", "column file to train on; '-' is standard input"),
+        Setting("model", ("--model", "-m"), "text", "FILE", "where to write the model (required)"),
+        Setting("dev", ("--dev",), "text", "FILE", "held-out data: the best pass on it is kept"),
+        Setting(
+            "columns",
+            ("--columns",),
+            "names",
+            "A,B,...",
+            "names of the columns (default: word,pos,chunk,ner, as many as there are)",
+        ),
+        Setting("label", ("--label",), "text", "NAME", "the column to learn (default: the last)"),
+        Setting("separator", ("--separator",), "text", "S", "between columns (default: white space)"),
+        Setting("comment", ("--comment",), "text", "S", "skip lines between sentences that begin with this"),
+        Setting(
+            "templates",
+            ("--templates", "-t"),
+            "texts",
+            "T",
+            "a ready set (chunking, ner, pos), a file, or one template such as 'word[-1..1]'; repeatable",
+        ),
+        Setting(
+            "second",
+            ("--second",),
+            "texts",
+            "T",
+            "templates of a second stage, which reads the first one's labels in a column 'predicted', "
+            "such as ner-second; repeatable",
+        ),
+        Setting("folds", ("--folds",), "integer", "N", "with --second: parts of the cross-validation (default: 5)", 5),
+        Setting(
+            "loss",
+            ("--loss",),
+            "loss",
+            "L",
+            "crf, svm, softmax_margin, perceptron, risk, ramp, or beta,gamma (default: crf)",
+            "crf",
+        ),
+        Setting(
+            "learner",
+            ("--learner",),
+            "text",
+            "NAME",
+            "lbfgs, dca, sgd, perceptron, mira, exact_dca (default: lbfgs)",
+            "lbfgs",
+        ),
+        Setting(
+            "learner_options",
+            ("--set",),
+            "options",
+            "NAME=VALUE",
+            "a setting of the learner; repeatable",
+        ),
+        Setting(
+            "C",
+            ("--C", "-C"),
+            "number",
+            "C",
+            "weight of the losses; larger is less regularised (default: 1)",
+            1.0,
+        ),
+        Setting("max_passes", ("--max-passes",), "integer", "N", "at most so many passes (default: the learner's)"),
+        Setting(
+            "patience",
+            ("--patience",),
+            "integer",
+            "N",
+            "with --dev: stop after so many passes without a better score",
+        ),
+        Setting("order", ("--order",), "integer", "N", "previous labels that a transition sees (default: 1)", 1),
+        Setting(
+            "scheme",
+            ("--scheme",),
+            "text",
+            "NAME",
+            "labels are chunk tags: learn them as IOB2, IOBES or BILOU, and predict only legal sequences",
+        ),
+        Setting("min_count", ("--min-count",), "integer", "N", "drop rarer attributes (default: 1)", 1),
+        Setting("hashing", ("--hashing",), "integer", "BITS", "hash attributes instead of keeping their names"),
+        Setting(
+            "features",
+            ("--features",),
+            "text",
+            "WHICH",
+            "weights for the 'observed' (attribute, label) pairs or 'all' (default: observed)",
+            "observed",
+        ),
+        Setting("seed", ("--seed",), "integer", "N", "of all random choices (default: 0)", 0),
+        Setting(
+            "n_jobs",
+            ("--n-jobs", "-j"),
+            "integer",
+            "N",
+            "threads, -1 for all cores; the result is the same (default: 1)",
+            1,
+        ),
+        Setting(
+            "checkpoint",
+            ("--checkpoint",),
+            "text",
+            "FILE",
+            "keep the state there after every pass, and go on from it",
+        ),
+        Setting("report", ("--report",), "text", "FILE", "write an HTML report"),
+    )
+}
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """A flag for each setting; None where it is not given, so that a file can say it instead."""
+    for setting in SETTINGS.values():
+        choices: dict[str, Any] = {"metavar": setting.metavar, "type": KINDS[setting.kind].parse}
+        if not setting.flags[0].startswith("-"):
+            parser.add_argument(setting.name, nargs="?", help=setting.help, **choices)
+        else:
+            action = "append" if setting.kind in ("texts", "options") else "store"
+            parser.add_argument(*setting.flags, dest=setting.name, action=action, help=setting.help, **choices)
+    parser.add_argument("--config", metavar="FILE", help="a TOML file with the same settings; flags win")
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """The settings of a TOML file, checked; keys may have hyphens as the flags do."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            content = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"not TOML: {error}", path=path) from None
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        name = key.replace("-", "_")
+        if name not in SETTINGS:
+            raise FormatError(str(unknown_name("key", key, SETTINGS)), path=path)
+        found[name] = SETTINGS[name].convert(value, path)
+    return found
+
+
+def gather(args: argparse.Namespace) -> dict[str, Any]:
+    """All settings: the defaults, over them the file's, over these the flags."""
+    values = {name: setting.default for name, setting in SETTINGS.items()}
+    if args.config is not None:
+        values.update(read_config(args.config))
+    for name, setting in SETTINGS.items():
+        given = getattr(args, name)
+        if given is not None:
+            values[name] = {**(values[name] or {}), **dict(given)} if setting.kind == "options" else given
+    return values
