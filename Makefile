@@ -5,13 +5,18 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test bench lint docs clean
 
-$(VENV)/.ready: pyproject.toml
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(BIN)/partwise: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(PIP) -e .
 	touch $@
 
-demo: $(VENV)/.ready  ## train, evaluate and explain a model on the embedded corpus, and write a report
+$(VENV)/.ready: $(BIN)/partwise
+	$(PIP) -e ".[dev]"
+	touch $@
+
+demo: $(BIN)/partwise  ## train, evaluate and explain a model on the embedded corpus, and write a report
 	$(BIN)/partwise demo --out out/demo
 
 test: $(VENV)/.ready  ## lint, types, tests, doctests
@@ -21,8 +26,9 @@ test: $(VENV)/.ready  ## lint, types, tests, doctests
 	$(BIN)/python -m pytest -q -n 2 --durations=10
 
 bench: $(VENV)/.ready  ## races against peers, in one run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	$(PIP) -r benchmarks/requirements.txt
 	$(BIN)/python benchmarks/crfsuite_race.py
+	$(BIN)/python benchmarks/sequence_race.py
 
 lint: $(VENV)/.ready  ## format and check
 	$(BIN)/ruff format .

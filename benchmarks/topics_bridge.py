@@ -31,9 +31,7 @@ def timed(model: DiscLDA, X: Any) -> float:
 
 def report(name: str, seconds: float) -> None:
     faster = THESIS_SECONDS / seconds
-    print(
-        f"{name:58s} {seconds:7.1f} s per 80k tokens, {faster:5.1f} times the speed of the thesis", flush=True
-    )
+    print(f"{name:58s} {seconds:7.1f} s per 80k tokens, {faster:5.1f} times the speed of the thesis", flush=True)
 
 
 def main() -> None:
@@ -52,9 +50,7 @@ def main() -> None:
     start = time.perf_counter()
     model = DiscLDA(5, 10, n_topics=110, n_iterations=200, **SETTINGS)
     model.fit(counted.train, counted.train_labels)
-    print(
-        f"fixed T, K = 110, 200 sweeps of {counted.train.sum():,} tokens: {time.perf_counter() - start:.1f} s"
-    )
+    print(f"fixed T, K = 110, 200 sweeps of {counted.train.sum():,} tokens: {time.perf_counter() - start:.1f} s")
     for name, screen in (
         ("every class in full", 0.0),
         ("classes below 1e-8 in the pilot screened out", 1e-8),

@@ -33,9 +33,7 @@ def run_pair(counted: Any, seed: int, inference: str = "gibbs", **settings: Any)
     """Errors of DiscLDA alone, DiscLDA + SVM, LDA + SVM and naive Bayes on one pair with one seed."""
     X, y, X_test, y_test = counted.train, counted.train_labels, counted.test, counted.test_labels
     start = time.perf_counter()
-    model = DiscLDA(20, 20, transformation="learned", inference=inference, random_state=seed, **settings).fit(
-        X, y
-    )
+    model = DiscLDA(20, 20, transformation="learned", inference=inference, random_state=seed, **settings).fit(X, y)
     seconds = time.perf_counter() - start
     packed, packed_test = pack(X), pack(X_test, allow_empty=True)
     posterior_test, posterior = model.class_posterior(X_test)[0], model.class_posterior(X)[0]

@@ -84,9 +84,7 @@ def run(
             start = time.perf_counter()
             estimates, errors = [], []
             for repeat in range(repeats):
-                found = class_posterior(
-                    corpus, topics, np.full(2, 0.5), alpha, seed=1000 + repeat, **arguments
-                )
+                found = class_posterior(corpus, topics, np.full(2, 0.5), alpha, seed=1000 + repeat, **arguments)
                 estimates.append(found.log_ratios[:, 1] - found.log_ratios[:, 0])
                 errors.append(np.hypot(found.ratio_errors[:, 0], found.ratio_errors[:, 1]))
             seconds = time.perf_counter() - start

@@ -45,10 +45,7 @@ def run(
         "test": {"documents": X_test.shape[0], "tokens": int(X_test.sum())},
         "vocabulary": X.shape[1],
     }
-    bayes = {
-        a: float((MultinomialNB(alpha=a).fit(X, y).predict(X_test) != y_test).mean())
-        for a in (0.01, 0.1, 1.0)
-    }
+    bayes = {a: float((MultinomialNB(alpha=a).fit(X, y).predict(X_test) != y_test).mean()) for a in (0.01, 0.1, 1.0)}
     result["naive_bayes"] = {str(a): error for a, error in bayes.items()}
 
     start = time.perf_counter()

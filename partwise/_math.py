@@ -10,6 +10,7 @@ from partwise._compile import kernel
 
 __all__ = [
     "add_scaled",
+    "dot",
     "exp_shifted",
     "fill",
     "largest",
@@ -40,6 +41,15 @@ def fill(y, at, n, value):
     o = np.uintp(at)
     for j in range(np.uintp(n)):
         y[o + j] = value
+
+
+@kernel
+def dot(x, y):
+    """x·y, the same whatever the number of threads, which a BLAS does not promise."""
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += x[j] * y[j]
+    return total
 
 
 @kernel

@@ -113,9 +113,7 @@ def block_losses(data, start, stop, theta, buffers, losses, gradient):
         n = part_count(data.space, i)
         feature_scores(data.features, i, theta, buffers.scores, 0)
         scores, parts, spare = buffers.scores[:n], buffers.parts[:n], buffers.spare[:n]
-        losses[i] = loss_parts(
-            data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare
-        )
+        losses[i] = loss_parts(data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare)
         if gradient.shape[0] > 0:
             accumulate(data.features, i, parts, 0, 1.0, gradient)
 
@@ -234,12 +232,8 @@ class Problem:
 
     def _partial_costs(self, outputs: Structure) -> SparseParts:
         if self.loss.gamma != 0:
-            raise ParameterError(
-                "gamma", "Loss", "0 where the gold outputs are only partly known", self.loss.gamma
-            )
-        return SparseParts(
-            np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m)
-        )
+            raise ParameterError("gamma", "Loss", "0 where the gold outputs are only partly known", self.loss.gamma)
+        return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
 
     @property
     def convex(self) -> bool:
@@ -257,10 +251,7 @@ class Problem:
 
     def _over_blocks(self, task: Callable[[int, int, int], Any]) -> list[Any]:
         """task(block, start, stop) for every block, in threads; results in the order of the blocks."""
-        spans = [
-            (k, int(a), int(b))
-            for k, (a, b) in enumerate(zip(self._borders, self._borders[1:], strict=False))
-        ]
+        spans = [(k, int(a), int(b)) for k, (a, b) in enumerate(zip(self._borders, self._borders[1:], strict=False))]
         if self._pool is None:
             return [task(*span) for span in spans]
         return list(self._pool.map(lambda span: task(*span), spans))

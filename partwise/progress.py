@@ -29,9 +29,7 @@ class Progress:
     'training: pass 1/2, 0.5 s, objective 1.25\\n'
     """
 
-    def __init__(
-        self, total: int, title: str = "training", stream: TextIO | None = None, interval: float = 2.0
-    ):
+    def __init__(self, total: int, title: str = "training", stream: TextIO | None = None, interval: float = 2.0):
         self.total, self.title, self.interval = total, title, interval
         self.stream = stream if stream is not None else sys.stderr
         self._bar: Any = None

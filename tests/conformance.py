@@ -107,9 +107,7 @@ SCORES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "huge ties": lambda rng, n: rng.choice([-1e4, 0.0, 1e4], size=n),
     "inverse temperature": lambda rng, n: 10.0 ** rng.uniform(-3, 6) * rng.normal(size=n),
     "minus infinity": lambda rng, n: np.where(rng.random(n) < 0.3, -np.inf, rng.normal(size=n)),
-    "huge and minus infinity": lambda rng, n: np.where(
-        rng.random(n) < 0.3, -np.inf, rng.uniform(-1e4, 1e4, size=n)
-    ),
+    "huge and minus infinity": lambda rng, n: np.where(rng.random(n) < 0.3, -np.inf, rng.uniform(-1e4, 1e4, size=n)),
 }
 
 
@@ -181,9 +179,7 @@ def check_entropy(case: Case, i: int, scores: Floats, rng: np.random.Generator) 
     """H = log Z − s·E[z]: a marginal that is off by the slack weighs as much as its score."""
     instance, slack = case.instances[i], _slack(case.instances[i], scores)
     slack *= 1.0 + 0.1 * np.abs(scores[np.isfinite(scores)]).max()
-    np.testing.assert_allclose(
-        case.structure.entropy(i, scores), instance.entropy(scores), rtol=0, atol=slack
-    )
+    np.testing.assert_allclose(case.structure.entropy(i, scores), instance.entropy(scores), rtol=0, atol=slack)
 
 
 def check_gradient(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
@@ -304,6 +300,4 @@ CHECKS: dict[str, list[Check]] = {
 
 def checks_of(kind: type[Structure]) -> list[Check]:
     """The checks of every declared oracle, then those of all structures."""
-    return [
-        check for oracle in [*ORACLES, ""] if oracle in kind.oracles or not oracle for check in CHECKS[oracle]
-    ]
+    return [check for oracle in [*ORACLES, ""] if oracle in kind.oracles or not oracle for check in CHECKS[oracle]]

@@ -95,6 +95,7 @@ def intervals(
         ),
         (ExactDCA(), "ramp", "ExactDCA minimises convex losses, not ramp. Learners that can: sgd, dca."),
     ],
+    ids=lambda value: None if isinstance(value, str) and len(value) > 20 else str(value).split("(")[0],
 )
 def test_mismatches_fail_before_training(learner: Learner, loss: str, words: str) -> None:
     with pytest.raises(CapabilityError) as caught:

@@ -81,9 +81,7 @@ class Unseekable(io.StringIO):
     st.sampled_from([None, "#"]),
     st.booleans(),
 )
-def test_any_block_size_reads_as_line_by_line(
-    lines: list[str], block: int, comment: str | None, closed: bool
-) -> None:
+def test_any_block_size_reads_as_line_by_line(lines: list[str], block: int, comment: str | None, closed: bool) -> None:
     text = "\n".join(lines) + ("\n" if closed else "")
     expected = list(naive(text, comment, "D"))
     begins, announced, sentences = zip(*expected, strict=True) if expected else ((), (), ())
@@ -346,8 +344,7 @@ def test_published_counts_and_round_trip(name: str, sentences: int, tokens: int,
     out = io.BytesIO()
     write_columns(out, data)
     original, written = (
-        [line.split() for line in content.rstrip().split(b"\n")]
-        for content in (path.read_bytes(), out.getvalue())
+        [line.split() for line in content.rstrip().split(b"\n")] for content in (path.read_bytes(), out.getvalue())
     )
     assert len(original) == len(written)
     # Only the filler on -DOCSTART- lines may differ from file line to file line.

@@ -19,9 +19,7 @@ def data() -> Columns:
 
 
 def test_from_rows_and_from_columns(data: Columns) -> None:
-    by_name = Columns.from_sentences(
-        {"word": [["a"], ["b"], ["c", "d"]], "chunk": [["A"], ["B"], ["C", "C"]]}
-    )
+    by_name = Columns.from_sentences({"word": [["a"], ["b"], ["c", "d"]], "chunk": [["A"], ["B"], ["C", "C"]]})
     assert data.names == by_name.names == ("word", "chunk")
     assert list(data.sentences()) == list(by_name.sentences()) == ROWS
 
@@ -63,9 +61,7 @@ def test_unknown_columns_and_sentences(data: Columns) -> None:
 )
 def test_subset(chosen: Any, indices: list[int]) -> None:
     parts = encode([["a"], ["b"], ["c", "d"]])
-    data = Columns(
-        ("word",), [parts.codes], [parts.vocab], parts.offsets, np.array([0, 0, 1]), np.array([3, 5, 9])
-    )
+    data = Columns(("word",), [parts.codes], [parts.vocab], parts.offsets, np.array([0, 0, 1]), np.array([3, 5, 9]))
     part = data.subset(chosen)
     assert part.column("word") == [[["a"], ["b"], ["c", "d"]][i] for i in indices]
     assert part.documents.tolist() == [[0, 0, 1][i] for i in indices]

@@ -165,9 +165,7 @@ def run(script: str, path: list[Path], **environment: str) -> str:
     """Standard output of a fresh interpreter, in the first folder of its path."""
     settings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), **environment}
     command = [sys.executable, "-c", script]
-    done = subprocess.run(
-        command, env=settings, cwd=path[0], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run(command, env=settings, cwd=path[0], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -215,9 +213,7 @@ def test_a_change_in_another_file_is_never_missed(tmp_path: Path) -> None:
     assert len(os.listdir(cache)) == 2
 
 
-def test_a_cache_that_cannot_be_written_moves_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_moves_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("PARTWISE_CACHE_DIR", str(tmp_path / "file"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

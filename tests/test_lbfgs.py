@@ -41,10 +41,10 @@ def optimum(loss: Loss, C: float) -> tuple[float, Floats]:
 
 
 @pytest.mark.parametrize("loss", [CRF, Loss(1.0, 1.0), Loss(0.3, 2.0), Loss(8.0, 0.5)], ids=str)
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("C", [0.1, 10.0])
 def test_optimum_against_scipy(loss: Loss, C: float) -> None:
     best, theta = optimum(loss, C)
-    result = LBFGS(C=C, tolerance=1e-7, max_passes=500).fit(CASE.problem(loss))
+    result = LBFGS(C=C, tolerance=1e-9, max_passes=500).fit(CASE.problem(loss))
     assert result.status == "converged"
     assert result.trace[-1].objective == pytest.approx(best, rel=1e-8)
     np.testing.assert_allclose(result.theta, theta, atol=1e-3 * max(1.0, np.abs(theta).max()))
@@ -106,7 +106,7 @@ def test_l1_against_a_reference() -> None:
     best = scipy.optimize.minimize(
         function, np.zeros(2 * dim), jac=True, bounds=[(0, None)] * (2 * dim), method="L-BFGS-B", options=options
     )
-    result = LBFGS(C=C, l1_ratio=1.0, tolerance=1e-8, max_passes=2000).fit(CASE.problem("crf"))
+    result = LBFGS(C=C, l1_ratio=1.0, tolerance=1e-9, max_passes=2000).fit(CASE.problem("crf"))
     assert result.trace[-1].objective == pytest.approx(best.fun / len(CASE.outputs), rel=1e-7)
 
 
@@ -156,11 +156,11 @@ def test_risk_goes_down_to_a_stationary_point() -> None:
 
 def test_warm_starts() -> None:
     problem = CASE.problem("crf")
-    cold = LBFGS(C=3.0, tolerance=1e-7).fit(problem)
+    cold = LBFGS(C=3.0, tolerance=1e-9).fit(problem)
     again = LBFGS(C=3.0, tolerance=1e-6).fit(problem, theta=cold.theta)
     assert again.status == "converged" and len(again.trace) <= 2
     assert again.trace[-1].objective == pytest.approx(cold.trace[-1].objective, rel=1e-9)
-    warm = LBFGS(C=3.0, tolerance=1e-7, warm_passes=3).fit(problem)
+    warm = LBFGS(C=3.0, tolerance=1e-9, warm_passes=3).fit(problem)
     assert warm.trace[0].objective < cold.trace[0].objective
     assert warm.trace[-1].objective == pytest.approx(cold.trace[-1].objective, rel=1e-8)
 

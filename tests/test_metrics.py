@@ -54,18 +54,13 @@ def test_unknown_settings(settings: dict[str, Any], message: str) -> None:
 
 
 def noisy(rng: np.random.Generator, gold: Sentences, rate: float) -> Sentences:
-    return [
-        [str(rng.choice(["O", "B-X", "I-X"])) if rng.random() < rate else t for t in tags] for tags in gold
-    ]
+    return [[str(rng.choice(["O", "B-X", "I-X"])) if rng.random() < rate else t for t in tags] for tags in gold]
 
 
 @pytest.fixture
 def corpus() -> tuple[Sentences, ...]:
     rng = np.random.default_rng(7)
-    gold = [
-        [str(tag) for tag in rng.choice(["O", "O", "B-X", "I-X"], size=rng.integers(1, 9))]
-        for _ in range(120)
-    ]
+    gold = [[str(tag) for tag in rng.choice(["O", "O", "B-X", "I-X"], size=rng.integers(1, 9))] for _ in range(120)]
     return gold, noisy(rng, gold, 0.1), noisy(rng, gold, 0.4)
 
 

@@ -195,3 +195,9 @@ def test_chunks_of_conll2000() -> None:
     rng, gold = np.random.default_rng(0), column.to_lists()
     predicted = [[str(rng.choice(["O", "B-X"])) if rng.random() < 0.05 else t for t in tags] for tags in gold]
     assert_equals_reference(gold, predicted, "conlleval")
+
+
+def test_bilou_scores_as_iobes_does() -> None:
+    gold = [["U-X", "U-X", "B-X", "L-X", "O"]]
+    assert chunk_scores(gold, gold).overall == (3, 3, 3)
+    assert chunk_scores(gold, [["U-X", "O", "B-X", "L-X", "O"]]).overall == (2, 3, 2)

@@ -156,7 +156,7 @@ def test_bounds_of_the_first_pass(C: float) -> None:
     best = proximal_hinge(alone, [0], np.zeros(alone.features.dim), C, 1.0)[1]
     np.testing.assert_allclose(first[2], best, atol=1e-5)
 
-    optimum = LBFGS(C=C, tolerance=1e-8).fit(CASE.problem("crf")).trace[-1].objective
+    optimum = LBFGS(C=C, tolerance=1e-9).fit(CASE.problem("crf")).trace[-1].objective
     for learner in (DCA(C=C, max_passes=1), ExactDCA(C=C, max_passes=1)):
         bound = learner.fit(CASE.problem("crf")).trace[0].dual
         assert bound is not None and optimum is not None and 0 < bound <= optimum + 1e-7

@@ -122,7 +122,7 @@ def test_no_step_of_the_first_pass_lowers_the_dual(loss: Loss, C: float) -> None
     assert bound is not None and bound > 0
     np.testing.assert_allclose(bound, gains / 4, rtol=1e-9)
     if loss.smooth:
-        optimum = LBFGS(C=C, tolerance=1e-8).fit(case.problem(loss)).trace[-1].objective
+        optimum = LBFGS(C=C, tolerance=1e-9).fit(case.problem(loss)).trace[-1].objective
     else:
         optimum = proximal_hinge(case, range(4), np.zeros(case.features.dim), C, loss.gamma)[1] / 4
     assert optimum is not None and bound <= dual / 4 + 1e-6 and dual / 4 <= optimum + 1e-6

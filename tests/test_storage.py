@@ -37,9 +37,7 @@ arrays_ = hnp.arrays(dtypes, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    anything.filter(bool), st.dictionaries(anything, trees, max_size=4), st.dictionaries(anything, arrays_)
-)
+@given(anything.filter(bool), st.dictionaries(anything, trees, max_size=4), st.dictionaries(anything, arrays_))
 def test_round_trip(kind: str, header: dict[str, Any], arrays: dict[str, Array]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "m")

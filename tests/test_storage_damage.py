@@ -54,9 +54,7 @@ def test_every_length_but_the_right_one(tmp_path: Path) -> None:
     content = example(path)
     for size in range(1, len(content)):
         path.write_bytes(content[:size])
-        with pytest.raises(
-            StorageError, match=f"m: truncated: [0-9]+ bytes are needed, the file has {size}$"
-        ):
+        with pytest.raises(StorageError, match=f"m: truncated: [0-9]+ bytes are needed, the file has {size}$"):
             load(path, mmap=True)
     path.write_bytes(content + b"\0")
     with pytest.raises(StorageError, match="m: damaged: 1 bytes too many"):

@@ -137,9 +137,7 @@ def test_a_hopeless_label_that_is_forced_later(order: int, penalties: dict[int, 
 
 
 @pytest.mark.parametrize("gain", [0.0, 4.0, 8.0])
-@pytest.mark.parametrize(
-    "penalties", [{0: -1000.0}, dict.fromkeys(range(250), -4.0)], ids=["at once", "bit by bit"]
-)
+@pytest.mark.parametrize("penalties", [{0: -1000.0}, dict.fromkeys(range(250), -4.0)], ids=["at once", "bit by bit"])
 def test_a_hopeless_label_that_scores_rescue(gain: float, penalties: dict[int, float]) -> None:
     """Label 1 loses 1000 early and wins ``gain`` at each of the last 250 positions: behind, level, ahead.
 

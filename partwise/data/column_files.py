@@ -304,9 +304,7 @@ def _rendered(
         added = [next(column, ()) for column in extra]
         for c, values in enumerate(added):
             if isinstance(values, str) or len(values) != len(rows):
-                raise InputError(
-                    f"sentence {index}: {len(rows)} tokens, but extra column {c} has {values!r:.80}"
-                )
+                raise InputError(f"sentence {index}: {len(rows)} tokens, but extra column {c} has {values!r:.80}")
         fields = [(*row, *more) for row, *more in zip(rows, *added, strict=True)]
         _check_fields(index, fields, separator, forbidden)
         docstart: tuple[str, ...] | None = getattr(rows, "docstart", None)
@@ -320,9 +318,7 @@ def _rendered(
             raise InputError(f"extra column {c} has more sentences than there are to write")
 
 
-def _check_fields(
-    index: int, fields: list[tuple[str, ...]], separator: str, forbidden: re.Pattern[str]
-) -> None:
+def _check_fields(index: int, fields: list[tuple[str, ...]], separator: str, forbidden: re.Pattern[str]) -> None:
     """Refuse a row that would not read back as the same fields."""
     for t, row in enumerate(fields):
         if not all(isinstance(field, str) for field in row):

@@ -234,9 +234,7 @@ class Columns:
         """From a list of sentences, each a list of rows, or from a dict ``{name: list of sentences}``."""
         if isinstance(sentences, Mapping):
             if names is not None:
-                raise ParameterError(
-                    "names", "from_sentences", "left out where a dict names the columns", names
-                )
+                raise ParameterError("names", "from_sentences", "left out where a dict names the columns", names)
             names = tuple(sentences)
             columns = [encode(values, f"column {name!r}") for name, values in sentences.items()]
         else:
@@ -246,9 +244,7 @@ class Columns:
         offsets = columns[0].offsets
         for c, column in enumerate(columns):
             if len(column.offsets) != len(offsets):
-                raise InputError(
-                    f"column {c} has {len(column.offsets) - 1} sentences, column 0 {len(offsets) - 1}"
-                )
+                raise InputError(f"column {c} has {len(column.offsets) - 1} sentences, column 0 {len(offsets) - 1}")
             if (wrong := np.flatnonzero(column.offsets != offsets)).size:
                 raise InputError(f"sentence {wrong[0] - 1}: column {c} and column 0 differ in length")
         if (empty := np.flatnonzero(np.diff(offsets) == 0)).size:

@@ -92,15 +92,11 @@ def repair_report(sentences: Sentences, scheme: str, examples: int = 3) -> Repai
     kinds = reading.letter_of[wrong] * len(ROLES) + reading.roles[wrong]
     for kind in np.unique(kinds):
         members = np.flatnonzero(kinds == kind)
-        found = [
-            (int(sentence_of[m]), repair_at(reading, int(wrong[m]))) for m in members[: max(examples, 1)]
-        ]
+        found = [(int(sentence_of[m]), repair_at(reading, int(wrong[m]))) for m in members[: max(examples, 1)]]
         label = found[0][1].kind
         counts[label] = len(members)
         shown[label] = found[:examples]
-    return RepairReport(
-        name, write_tags(reading, name), dict(counts.most_common()), shown, np.unique(sentence_of)
-    )
+    return RepairReport(name, write_tags(reading, name), dict(counts.most_common()), shown, np.unique(sentence_of))
 
 
 def detect_scheme(sentences: Sentences, tolerance: float = 0.01) -> str:

@@ -68,9 +68,7 @@ RULES = {
 SCHEMES = tuple(RULES)
 _ALIASES = {"BIO": "IOB2", "BIO2": "IOB2", "BIOES": "IOBES", "BIOLU": "BILOU"}
 _LETTERS = "OBIESLU"
-_LETTER_OF_ROLE = {
-    name: np.array([_LETTERS.index(x) for x in rules.letters]) for name, rules in RULES.items()
-}
+_LETTER_OF_ROLE = {name: np.array([_LETTERS.index(x) for x in rules.letters]) for name, rules in RULES.items()}
 _OPENS = np.array([letter in "BSU" for letter in _LETTERS])
 _CLOSES = np.array([letter in "ESLU" for letter in _LETTERS])
 

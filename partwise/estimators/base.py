@@ -31,9 +31,7 @@ def make_loss(loss: Any, learner: Any = None) -> Loss:
     raise ParameterError("loss", "partwise", "a name, a Loss or a pair (beta, gamma)", loss)
 
 
-def make_learner(
-    learner: Any, C: float, max_passes: int | None, random_state: int, options: dict[str, Any]
-) -> Learner:
+def make_learner(learner: Any, C: float, max_passes: int | None, random_state: int, options: dict[str, Any]) -> Learner:
     """A Learner from itself or its name and settings."""
     if isinstance(learner, Learner):
         return learner
@@ -99,9 +97,7 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
     stored = load_file(path, mmap=mmap)
     if stored.kind not in MODELS:
-        raise StorageError(
-            f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {', '.join(sorted(MODELS))}"
-        )
+        raise StorageError(f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {', '.join(sorted(MODELS))}")
     return restore(MODELS[stored.kind], path, stored.header, stored.arrays)
 
 

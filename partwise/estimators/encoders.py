@@ -29,9 +29,7 @@ State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 class Rows:
     """Encoded input: rows of attributes or of numbers, and the offsets of the sequences."""
 
-    def __init__(
-        self, matrix: RowMatrix | None = None, dense: tuple[NDArray[Any], NDArray[Any]] | None = None
-    ):
+    def __init__(self, matrix: RowMatrix | None = None, dense: tuple[NDArray[Any], NDArray[Any]] | None = None):
         self.matrix, self.dense = matrix, dense
         self.offsets: NDArray[np.int64] = matrix.offsets if matrix is not None else dense[0]  # type: ignore[index]
 
@@ -104,9 +102,7 @@ class StringEncoder(Encoder):
         if self.min_count > 1:
             counts = np.bincount(matrix.attributes, minlength=matrix.n_attributes)
             kept = counts >= self.min_count
-            self.vocabulary = Vocabulary(
-                n for n, keep in zip(self.vocabulary.names, kept, strict=True) if keep
-            )
+            self.vocabulary = Vocabulary(n for n, keep in zip(self.vocabulary.names, kept, strict=True) if keep)
             matrix = self.vocabulary.read(X, grow=False)
         return Rows(matrix)
 
@@ -142,9 +138,7 @@ class CSREncoder(Encoder):
     def transform(self, X: Any) -> Rows:
         for i, x in enumerate(X):
             if x.shape[1] != self.n_columns:
-                raise InputError(
-                    f"matrix of sequence {i} has {x.shape[1]} columns; expected {self.n_columns}"
-                )
+                raise InputError(f"matrix of sequence {i} has {x.shape[1]} columns; expected {self.n_columns}")
         return Rows(RowMatrix.from_csr([scipy.sparse.csr_array(x) for x in X]))
 
     def names(self) -> list[str]:
@@ -210,9 +204,7 @@ class TemplateEncoder(Encoder):
 
     def fit_transform(self, X: Any) -> Rows:
         columns = self.as_columns(X)
-        self.index, tokens = self.templates.fit_transform(
-            columns, min_count=self.min_count, hashing=self.hashing
-        )
+        self.index, tokens = self.templates.fit_transform(columns, min_count=self.min_count, hashing=self.hashing)
         return self._rows(columns, tokens)
 
     def transform(self, X: Any) -> Rows:
@@ -251,9 +243,7 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 
-def make_encoder(
-    X: Any, templates: Any, columns: Sequence[str] | None, min_count: int, hashing: int | None
-) -> Encoder:
+def make_encoder(X: Any, templates: Any, columns: Sequence[str] | None, min_count: int, hashing: int | None) -> Encoder:
     """The encoder for this input: templates where they are given, else by what X is."""
     if templates is not None:
         if not isinstance(templates, Templates):
@@ -271,7 +261,5 @@ def make_encoder(
 def restore_encoder(kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Encoder:
     """An encoder from a stored state."""
     if kind not in ENCODERS:
-        raise StorageError(
-            f"the model reads input of kind {kind!r}; this version knows {', '.join(ENCODERS)}"
-        )
+        raise StorageError(f"the model reads input of kind {kind!r}; this version knows {', '.join(ENCODERS)}")
     return ENCODERS[kind].from_state(header, arrays)

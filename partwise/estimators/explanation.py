@@ -83,9 +83,7 @@ def explain_position(
     contributions = _attributes(model, rows, int(rows.offsets[i]) + position, chosen, rival)
     contributions += _transitions(model, best, position, chosen, rival)
     contributions.sort(key=lambda c: -abs(c.difference))
-    return Explanation(
-        position, label, against, float(marginal[chosen]), float(marginal[rival]), contributions
-    )
+    return Explanation(position, label, against, float(marginal[chosen]), float(marginal[rival]), contributions)
 
 
 def _attributes(model: Any, rows: Any, row: int, chosen: int, rival: int) -> list[Contribution]:

@@ -17,9 +17,7 @@ __all__ = ["GoldLabels", "allowed_rows", "encode_labels", "find_classes"]
 class GoldLabels:
     """Label numbers of all rows, flat; −1 where unknown, with the labels that an unknown one may be."""
 
-    def __init__(
-        self, codes: NDArray[np.int64], offsets: NDArray[np.int64], sets: dict[int, list[int]]
-    ) -> None:
+    def __init__(self, codes: NDArray[np.int64], offsets: NDArray[np.int64], sets: dict[int, list[int]]) -> None:
         self.codes, self.offsets, self.sets = codes, offsets, sets
 
     @property
@@ -63,9 +61,7 @@ def find_classes(y: Any) -> list[Any]:
     return sorted(found)
 
 
-def encode_labels(
-    y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], *, strict: bool = True
-) -> GoldLabels:
+def encode_labels(y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], *, strict: bool = True) -> GoldLabels:
     """Numbers of the labels in ``classes``; lengths are checked against the input's ``offsets``.
 
     An unknown label is an error that names it and where it is, or −1 if not ``strict``.
@@ -90,9 +86,7 @@ def encode_labels(
     wrong = np.flatnonzero(lengths != np.diff(offsets))
     if len(wrong):
         i = int(wrong[0])
-        raise InputError(
-            f"sequence {i} has {offsets[i + 1] - offsets[i]} positions in X but {lengths[i]} in y"
-        )
+        raise InputError(f"sequence {i} has {offsets[i + 1] - offsets[i]} positions in X but {lengths[i]} in y")
     return GoldLabels(codes, offsets, sets)
 
 
@@ -144,9 +138,7 @@ def allowed_rows(
         length = int(offsets[i + 1] - offsets[i])
         for position, wanted in (pinned or {}).items():
             if not -length <= position < length:
-                raise InputError(
-                    f"constraint at position {position} of sequence {i}, which has {length} positions"
-                )
+                raise InputError(f"constraint at position {position} of sequence {i}, which has {length} positions")
             row = int(offsets[i]) + position % length
             labels = wanted if isinstance(wanted, (set, frozenset, list, tuple)) else [wanted]
             unknown = [label for label in labels if label not in numbers]

@@ -180,9 +180,7 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         """
         learner, loss = self._settings(passes=1)
         if not hasattr(learner, "shuffle"):
-            raise ParameterError(
-                "learner", "partial_fit", "an online one: dca, sgd, perceptron or mira", self.learner
-            )
+            raise ParameterError("learner", "partial_fit", "an online one: dca, sgd, perceptron or mira", self.learner)
         start = None
         if not hasattr(self, "theta_"):
             encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
@@ -279,9 +277,7 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         self, rows: Rows, space: Chain | None, theta: NDArray[np.float64] | None = None, packed: Any = None
     ) -> CodedColumn:
         space = space or self._space(rows.offsets, self.scheme)
-        features = ChainFeatures(
-            packed or rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order
-        )
+        features = ChainFeatures(packed or rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
         labels = np.empty(int(rows.offsets[-1]), np.int32)
         weights = self.theta_ if theta is None else theta
         self._in_blocks(_decoding.decode_labels, space, features, weights, labels)
@@ -299,9 +295,7 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda span: function(space.pack, features.pack, *head, *span, *outs), tasks))
 
-    def predict(
-        self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None
-    ) -> list[list[Any]]:
+    def predict(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> list[list[Any]]:
         """The best label sequence of every sequence.
 
         Parameters
@@ -311,9 +305,7 @@ class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
         """
         return self.predict_coded(X, constraints).to_lists()
 
-    def predict_coded(
-        self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None
-    ) -> CodedColumn:
+    def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
         """The same as numbers with their labels: (codes, vocab, offsets); the quick way for large data."""
         check_is_fitted(self, "theta_")
         rows = self.encoder_.transform(X)

@@ -51,9 +51,7 @@ def predict_spans(
     """
     scheme = scheme_name(scheme)
     if scheme == "IOB1":
-        raise ParameterError(
-            "scheme", "predict_spans", "IOB2, IOBES or BILOU (convert the tags first)", scheme
-        )
+        raise ParameterError("scheme", "predict_spans", "IOB2, IOBES or BILOU (convert the tags first)", scheme)
     number = {label: j for j, label in enumerate(classes)}
     found: list[list[SpanPrediction]] = []
     for i, tags in enumerate(best):

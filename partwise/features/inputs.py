@@ -186,9 +186,7 @@ def dense_rows(sequences: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.
     arrays = [np.asarray(x, float) for x in sequences]
     for i, x in enumerate(arrays):
         if x.ndim != 2 or x.shape[1] != arrays[0].shape[1]:
-            raise InputError(
-                f"array of sequence {i} has shape {x.shape}; expected (length, {arrays[0].shape[-1]})"
-            )
+            raise InputError(f"array of sequence {i} has shape {x.shape}; expected (length, {arrays[0].shape[-1]})")
     offsets = lengths_to_offsets([len(x) for x in arrays])
     rows = np.ascontiguousarray(np.concatenate(arrays))
     width = rows.shape[1]

@@ -76,9 +76,7 @@ class RowLayout:
             self.pair_start[:] = ranked.indptr[self.n_dense :] - cut
             self.pair_output = ranked.indices[cut:].astype(self.pair_output.dtype)
         if self.dim > np.iinfo(np.int32).max:
-            raise InputError(
-                f"{self.dim} weights are more than 2^31; raise min_count or use observed pairs only"
-            )
+            raise InputError(f"{self.dim} weights are more than 2^31; raise min_count or use observed pairs only")
 
     @classmethod
     def observed(
@@ -102,9 +100,7 @@ class RowLayout:
     def pack(self, matrix: RowMatrix) -> SparseRows:
         """The rows with attributes replaced by where their weights are."""
         if matrix.n_attributes > self.n_attributes:
-            raise InputError(
-                f"rows have {matrix.n_attributes} attributes; expected at most {self.n_attributes}"
-            )
+            raise InputError(f"rows have {matrix.n_attributes} attributes; expected at most {self.n_attributes}")
         indptr, pair_indptr = np.zeros(matrix.n_rows + 1, np.int64), np.zeros(matrix.n_rows + 1, np.int64)
         args = (matrix.indptr, matrix.attributes, self.rank, self.n_dense, self.pair_start)
         _count_entries(*args, indptr, pair_indptr)
@@ -114,9 +110,7 @@ class RowLayout:
         weights, outputs = np.empty(n_pairs, np.int32), np.empty(n_pairs, self.pair_output.dtype)
         pair_values = np.empty(n_pairs if real else 0)
         first = self.base + self.n_dense * self.n_outputs
-        _fill_entries(
-            *args, matrix.values, self.pair_output, first, attributes, values, weights, outputs, pair_values
-        )
+        _fill_entries(*args, matrix.values, self.pair_output, first, attributes, values, weights, outputs, pair_values)
         return SparseRows(
             matrix.offsets, self.n_outputs, self.base, indptr, attributes, values, self.mask,
             pair_indptr, weights, outputs, pair_values,

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._math import dot
 from partwise.exceptions import CapabilityError, ParameterError, unknown_name
 from partwise.losses import Loss
 from partwise.problem import Problem
@@ -188,9 +189,7 @@ class Learner(ABC):
                 state, trace = saved["state"], [Record(**line) for line in saved["trace"]]
                 best_theta, best_step, before = saved["best_theta"], saved["best_step"], saved["seconds"]
                 if saved["status"] in ("converged", "early_stopping"):
-                    return Result(
-                        best_theta, trace, _certificate(trace, best_step), saved["status"], best_step
-                    )
+                    return Result(best_theta, trace, _certificate(trace, best_step), saved["status"], best_step)
             else:
                 state = self.start(problem, best_theta.copy(), score)
             for step in range(len(trace) + 1, self.max_passes + 1):
@@ -236,7 +235,7 @@ def _certificate(trace: list[Record], step: int) -> Certificate | None:
 
 def objective(problem: Problem, theta: Floats, C: float) -> float:
     """Eq. (2): λ/2 ‖θ‖² + 1/m Σ_i L_i(θ) with λ = 1/(Cm)."""
-    return (0.5 * float(theta @ theta) / C + float(problem.losses(theta).sum())) / problem.m
+    return (0.5 * dot(theta, theta) / C + float(problem.losses(theta).sum())) / problem.m
 
 
 LEARNERS: dict[str, type[Learner]] = {}
@@ -245,9 +244,7 @@ LEARNERS: dict[str, type[Learner]] = {}
 def _who_can(space: Structure, loss: Loss) -> str:
     """The learners that can train this structure, with this loss or else with others, in words."""
     able = {
-        str(point): ", ".join(
-            name for name, kind in LEARNERS.items() if kind().obstacle(space, point) is None
-        )
+        str(point): ", ".join(name for name, kind in LEARNERS.items() if kind().obstacle(space, point) is None)
         for point in (loss, *map(Loss.named, ("svm", "perceptron", "crf")))
     }
     if able[str(loss)]:

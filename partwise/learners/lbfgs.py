@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from partwise._compile import kernel
+from partwise._math import add_scaled, dot
 from partwise.exceptions import ParameterError
 from partwise.learners.base import Floats, Learner, State, register_learner
 from partwise.learners.online import DCA
@@ -90,20 +92,20 @@ class LBFGS(Learner):
         """The objective without its L1 term, and its gradient."""
         value, gradient = problem.loss_and_gradient(theta)
         if self._l2:
-            value += 0.5 * self._l2 * float(theta @ theta)
+            value += 0.5 * self._l2 * dot(theta, theta)
             gradient += self._l2 * theta
         return value, gradient
 
     def advance(self, problem: Problem, state: State) -> dict[str, Any]:
         theta, l1 = state["theta"], self._l1
         descent = -_pseudo_gradient(theta, state["gradient"], l1)
-        direction = _two_loop(descent, state)
+        direction = _two_loop(descent, state["steps"], state["changes"], state["remembered"])
         if l1:
             direction[direction * descent <= 0] = 0.0  # stay in the orthant of the pseudo-gradient
-        slope = -float(direction @ descent)
+        slope = -dot(direction, descent)
         if slope >= 0:  # the memory has gone stale: forget it
             state["remembered"] = 0
-            direction, slope = descent.copy(), -float(descent @ descent)
+            direction, slope = descent.copy(), -dot(descent, descent)
         size = 1.0 if state["remembered"] else 1.0 / max(math.sqrt(-slope), 1e-300)
         orthant = np.where(theta != 0, np.sign(theta), np.sign(descent)) if l1 else None
         evaluations, accepted = 0, False
@@ -114,7 +116,7 @@ class LBFGS(Learner):
             value, gradient = self._smooth(problem, new)
             value += l1 * float(np.abs(new).sum())
             evaluations += 1
-            decrease = float((new - theta) @ -descent) if l1 else size * slope
+            decrease = -dot(new - theta, descent) if l1 else size * slope
             if value <= state["value"] + 1e-4 * decrease:
                 accepted = True
                 break
@@ -126,8 +128,8 @@ class LBFGS(Learner):
         past, now = values[0], state["value"]
         values[:-1] = values[1:]
         values[-1] = now
-        norm = float(np.linalg.norm(_pseudo_gradient(state["theta"], state["gradient"], l1)))
-        small = norm <= self.tolerance * max(1.0, float(np.linalg.norm(state["theta"])))
+        norm = _norm(_pseudo_gradient(state["theta"], state["gradient"], l1))
+        small = norm <= self.tolerance * max(1.0, _norm(state["theta"]))
         slow = past - now <= self.tolerance * abs(now) if np.isfinite(past) else False
         return {
             "objective": now / problem.m,
@@ -147,6 +149,10 @@ class LBFGS(Learner):
         return (state["value"] - 0.5 * norm * norm / self._l2) / problem.m
 
 
+def _norm(x: Floats) -> float:
+    return math.sqrt(dot(x, x))
+
+
 def _pseudo_gradient(theta: Floats, gradient: Floats, l1: float) -> Floats:
     """The subgradient of smallest norm of the objective with its L1 term."""
     if not l1:
@@ -155,28 +161,29 @@ def _pseudo_gradient(theta: Floats, gradient: Floats, l1: float) -> Floats:
     return np.where(theta == 0, shrunk, gradient + l1 * np.sign(theta))
 
 
-def _two_loop(descent: Floats, state: State) -> Floats:
-    """H·descent by the two-loop recursion over the remembered steps, newest first."""
-    n, direction = state["remembered"], descent.copy()
-    steps, changes = state["steps"], state["changes"]
-    slots = [(n - 1 - j) % len(steps) for j in range(min(n, len(steps)))]
-    weights = []
-    for j in slots:
-        weight = float(steps[j] @ direction) / float(steps[j] @ changes[j])
-        direction -= weight * changes[j]
-        weights.append(weight)
-    if slots:
-        newest = slots[0]
-        direction *= float(steps[newest] @ changes[newest]) / float(changes[newest] @ changes[newest])
-    for j, weight in zip(reversed(slots), reversed(weights), strict=True):
-        other = float(changes[j] @ direction) / float(steps[j] @ changes[j])
-        direction += (weight - other) * steps[j]
+@kernel
+def _two_loop(descent, steps, changes, remembered):
+    """H·descent by the two-loop recursion over the remembered steps, newest first (Nocedal & Wright, Alg. 7.4)."""
+    memory, n = steps.shape[0], min(remembered, steps.shape[0])
+    direction = descent.copy()
+    weights, curvatures = np.zeros(n), np.zeros(n)
+    for k in range(n):
+        j = (remembered - 1 - k) % memory
+        curvatures[k] = dot(steps[j], changes[j])
+        weights[k] = dot(steps[j], direction) / curvatures[k]
+        add_scaled(direction, 0, -weights[k], changes[j], 0, direction.shape[0])
+    if n > 0:
+        newest = changes[(remembered - 1) % memory]
+        direction *= curvatures[0] / dot(newest, newest)
+    for k in range(n - 1, -1, -1):
+        j = (remembered - 1 - k) % memory
+        other = dot(changes[j], direction) / curvatures[k]
+        add_scaled(direction, 0, weights[k] - other, steps[j], 0, direction.shape[0])
     return direction
 
 
 def _remember(state: State, step: Floats, change: Floats) -> None:
-    curvature = float(step @ change)
-    if curvature <= 1e-10 * float(change @ change):
+    if dot(step, change) <= 1e-10 * dot(change, change):
         return
     slot = state["remembered"] % len(state["steps"])
     state["steps"][slot], state["changes"][slot] = step, change

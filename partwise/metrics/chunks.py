@@ -163,7 +163,7 @@ def chunk_scores(gold: Tags, predicted: Tags, scheme: str = "conlleval") -> Chun
     # Lay the sentences out with one boundary after each; a boundary is an "O".
     sentence_of = np.repeat(np.arange(sentences), np.diff(pair.offsets))
     places = np.arange(tokens) + sentence_of
-    prefix_of, type_of, types = _parse(pair.labels)
+    prefix_of, type_of, types = _parse(pair.labels, scheme)
     right = np.bincount(sentence_of[pair.gold == pair.predicted], minlength=sentences)
     sides = []
     for codes in (pair.gold, pair.predicted):
@@ -197,12 +197,14 @@ def chunk_scores(gold: Tags, predicted: Tags, scheme: str = "conlleval") -> Chun
     )
 
 
-def _parse(labels: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
-    """Prefix and type of each label, as codes; type 0 is that of "O"."""
+def _parse(labels: list[str], scheme: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    """Prefix and type of each label, as codes; type 0 is that of "O". BILOU's L and U are E and S, but not in 2004."""
+    others = {} if scheme == "conlleval-2004" else {"L": "E", "U": "S"}
     types = {"": 0}
     prefixes, kinds = [], []
     for label in labels:
         prefix, _, kind = label.partition("-")
+        prefix = others.get(prefix, prefix)
         prefixes.append(_PREFIXES.index(prefix if len(prefix) == 1 and prefix in _PREFIXES else "?"))
         kinds.append(types.setdefault(kind, len(types)))
     return np.array(prefixes, np.int64), np.array(kinds, np.int64), list(types)
@@ -219,9 +221,7 @@ def _boundaries(
     return starts, ends
 
 
-def _correct_ends(
-    starts: NDArray[np.bool_], ends: NDArray[np.bool_], mismatch: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _correct_ends(starts: NDArray[np.bool_], ends: NDArray[np.bool_], mismatch: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Times t at which a chunk that started on both sides at once also ends on both at once.
 
     A chunk is a candidate from its joint start until, later, it ends (correct) or the sides differ

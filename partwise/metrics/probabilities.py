@@ -27,9 +27,7 @@ class Calibration:
         rows = ["      bin          n  confidence  accuracy"]
         for b, count in enumerate(self.counts.tolist()):
             bounds = f"({self.edges[b]:.3f}, {self.edges[b + 1]:.3f}]"
-            values = (
-                f"{self.confidence[b]:10.4f}  {self.accuracy[b]:8.4f}" if count else f"{'-':>10}  {'-':>8}"
-            )
+            values = f"{self.confidence[b]:10.4f}  {self.accuracy[b]:8.4f}" if count else f"{'-':>10}  {'-':>8}"
             rows.append(f"{bounds} {count:6d}  {values}")
         return "\n".join([*rows, f"expected calibration error: {self.error:.4f}"])
 

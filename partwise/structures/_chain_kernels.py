@@ -341,9 +341,7 @@ def forward_backward(space, i, scores, work, parts):
         inverse = gain[new]
         fill(parts, t * n_labels, n_labels, 0.0)
         for g in range(groups):
-            _label_step(
-                parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels
-            )
+            _label_step(parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels)
         if t > 0:
             at = block_start(space, length, t)
             for g in range(groups):
@@ -360,9 +358,7 @@ def forward_backward(space, i, scores, work, parts):
         for g in range(groups):
             old, here = (t - 1) * width + g, t * width + g * n_labels
             row, step = at + g * n_labels, groups * n_labels
-            outer_add(
-                parts, row, step, alpha, old, groups, width, gain, here, width, count, sources, n_labels
-            )
+            outer_add(parts, row, step, alpha, old, groups, width, gain, here, width, count, sources, n_labels)
         t += count
     multiply_sum(parts, labels, e, labels, used - labels)
     return log_partition

@@ -273,8 +273,7 @@ def _(space: Structure, i: int, scores: Floats, work: Floats, parts: Floats) -> 
     best = _checked(space, i, "argmax", space.argmax(i, scores[:n]), (n,))
     if not space.allows(i, best):
         raise InputError(
-            f"{type(space).__name__}.argmax left the output space of instance {i}: "
-            + space.forbidden_part(i, best)
+            f"{type(space).__name__}.argmax left the output space of instance {i}: " + space.forbidden_part(i, best)
         )
     parts[:n] = best
     return score_of(scores[:n], best)

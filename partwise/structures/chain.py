@@ -93,9 +93,7 @@ class Chain(CompiledStructure):
             raise ParameterError("lengths", "Chain", "a sequence of integers", lengths)
         sizes = sizes.astype(np.int64)
         if (sizes < 1).any():
-            raise InputError(
-                f"instance {int(np.argmin(sizes))} is an empty sequence; expected at least one position"
-            )
+            raise InputError(f"instance {int(np.argmin(sizes))} is an empty sequence; expected at least one position")
         self.lengths, self.n_labels, self.order, self.tied = sizes, int(n_labels), int(order), bool(tied)
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
@@ -111,9 +109,7 @@ class Chain(CompiledStructure):
         )
         self._check_feasible()
 
-    def _allowed_rows(
-        self, offsets: NDArray[np.int64], allowed: Any, start: Any, stop: Any
-    ) -> NDArray[np.uint8]:
+    def _allowed_rows(self, offsets: NDArray[np.int64], allowed: Any, start: Any, stop: Any) -> NDArray[np.uint8]:
         if allowed is None and start is None and stop is None:
             return np.zeros((0, self.n_labels), np.uint8)
         shape = (int(offsets[-1]), self.n_labels)
@@ -127,9 +123,7 @@ class Chain(CompiledStructure):
         empty = np.flatnonzero(~rows.any(axis=1))
         if len(empty):
             i = int(np.searchsorted(offsets, empty[0], side="right")) - 1
-            raise InputError(
-                f"the constraints allow no label at position {empty[0] - offsets[i]} of instance {i}"
-            )
+            raise InputError(f"the constraints allow no label at position {empty[0] - offsets[i]} of instance {i}")
         return rows
 
     def _label_mask(self, name: str, mask: ArrayLike) -> NDArray[np.uint8]:

@@ -120,9 +120,7 @@ def sample(space, i, scores, work, uniform, draws):
     exp_shifted(s, 0, n, 1.0, top, mass, 0)
     for b in range(1, n):
         mass[b] += mass[b - 1]
-    last = np.searchsorted(
-        mass, mass[n - 1]
-    )  # the last label with mass, should u·total round up to the total
+    last = np.searchsorted(mass, mass[n - 1])  # the last label with mass, should u·total round up to the total
     for d in range(draws.shape[0]):
         draws[d, :n] = 0.0
         # the first label whose cumulative mass exceeds u·total: one without mass is passed over
@@ -203,9 +201,7 @@ class Multiclass(CompiledStructure):
             return np.zeros((0, self.n_labels), np.uint8)
         rows = np.array(allowed, bool).astype(np.uint8)
         if rows.shape != (n, self.n_labels):
-            raise ParameterError(
-                "allowed", "Multiclass", f"an array of shape {(n, self.n_labels)}", rows.shape
-            )
+            raise ParameterError("allowed", "Multiclass", f"an array of shape {(n, self.n_labels)}", rows.shape)
         empty = np.flatnonzero(~rows.any(axis=1))
         if len(empty):
             raise InputError(f"the constraints allow no label of instance {empty[0]}")
@@ -241,9 +237,7 @@ class Multiclass(CompiledStructure):
         outside = (labels < 0) | (labels >= self.n_labels)
         if outside.any():
             j = int(np.argmax(outside))
-            raise InputError(
-                f"the label of instance {first + j} must be in 0..{self.n_labels - 1}; got {labels[j]}"
-            )
+            raise InputError(f"the label of instance {first + j} must be in 0..{self.n_labels - 1}; got {labels[j]}")
         return labels.astype(np.int64)
 
     @property
