@@ -31,6 +31,8 @@ __all__ = ["Generic", "composite", "kernel", "native"]
 # Sums may be reordered and fused (so that they vectorise), but infinities and NaNs keep their meaning.
 FAST = frozenset({"reassoc", "contract", "nsz"})
 
+_NATIVE = frozenset({np.ndarray, np.float64, np.int64, int, float, bool})
+
 
 def _kernel_sources() -> dict[str, bytes]:
     """Path and text of every source file with kernels: it imports this module or registers with a generic."""
@@ -109,9 +111,12 @@ def native(value: Any) -> bool:
     >>> native((np.zeros(2), 1.0)), native((np.zeros(2), object()))
     (True, False)
     """
-    if isinstance(value, tuple):
+    kind = type(value)
+    if kind in _NATIVE:
+        return True
+    if issubclass(kind, tuple):
         return all(map(native, value))
-    return isinstance(value, np.ndarray | np.generic | int | float)
+    return issubclass(kind, np.ndarray | np.generic)
 
 
 class Generic:

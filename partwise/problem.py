@@ -25,7 +25,7 @@ from partwise.structures.base import Floats, Structure, part_count, work_size
 __all__ = ["PartialGold", "Problem", "SparseParts"]
 
 #: Instances are summed in this many blocks, whatever the number of threads: results do not depend on it.
-BLOCKS = 8
+BLOCKS = 4
 
 
 class SparseParts(NamedTuple):
@@ -119,14 +119,14 @@ def block_losses(data, start, stop, theta, buffers, losses, gradient):
 
 
 @kernel
-def reduce_blocks(buffers, start, stop, out):
-    """out ← Σ_k buffers[k] over start:stop, in the order of k; zeroes the buffers for the next time."""
+def reduce_blocks(buffers, start, stop, live, out):
+    """out ← live·Σ_k buffers[k] over start:stop, in the order of k; zeroes the buffers for the next time."""
     for j in range(start, stop):
         total = 0.0
         for k in range(buffers.shape[0]):
             total += buffers[k, j]
             buffers[k, j] = 0.0
-        out[j] = total
+        out[j] = total * live[j] if live.shape[0] > 0 else total
 
 
 @kernel
@@ -175,6 +175,8 @@ class Problem:
         self.m, self.dim = len(space), features.dim
         gold, costs = self._encode(outputs)
         self.data = Data(space.pack, features.pack, gold, costs, self.loss.pack)
+        self._batch = self.data._replace(features=features.batch_pack)
+        self._live = np.zeros(0, np.uint8) if features.live is None else features.live
         self.compiled = native(self.data)
         parts, _, work = self._sizes(space.pack, "features score")
         if isinstance(gold, PartialGold):
@@ -268,9 +270,9 @@ class Problem:
         cuts = np.linspace(0, self.dim, self.n_threads + 1).astype(int)
         spans = list(itertools.pairwise(cuts))
         if self._pool is None:
-            reduce_blocks(gradients, 0, self.dim, gradient)
+            reduce_blocks(gradients, 0, self.dim, self._live, gradient)
         else:
-            list(self._pool.map(lambda span: reduce_blocks(gradients, *span, gradient), spans))
+            list(self._pool.map(lambda span: reduce_blocks(gradients, *span, self._live, gradient), spans))
         self._gradients = gradients
         return float(losses.sum()), gradient
 
@@ -283,7 +285,7 @@ class Problem:
         out = np.empty(self.m)
 
         def task(k: int, start: int, stop: int) -> None:
-            self.run(block_losses, self.data, start, stop, theta, self.buffers(), out, gradients[k])
+            self.run(block_losses, self._batch, start, stop, theta, self.buffers(), out, gradients[k])
 
         self._over_blocks(task)
         return out

@@ -281,6 +281,21 @@ def test_same_seed_same_bits(learner: Learner, loss: str) -> None:
     assert bits(thetas[0]) == bits(thetas[1]) != bits(thetas[2])
 
 
+def test_every_pass_has_an_order_of_its_own() -> None:
+    seen: list[list[int]] = []
+
+    class Watched(DCA):
+        def one_pass(self, problem: Problem, state: dict[str, Any], order: Any) -> None:
+            seen.append(order.tolist())
+            super().one_pass(problem, state, order)
+
+    Watched(max_passes=4, C=0.01).fit(CASE.problem("svm"))
+    assert all(sorted(order) == [0, 1, 2, 3, 4] for order in seen) and len({tuple(o) for o in seen}) > 2
+    seen.clear()
+    Watched(max_passes=2, C=0.01, shuffle=False).fit(CASE.problem("svm"))
+    assert seen == [[0, 1, 2, 3, 4]] * 2
+
+
 def test_callbacks_see_every_pass_and_can_stop() -> None:
     seen: list[int] = []
 

@@ -105,6 +105,16 @@ class Features(ABC):
         """What the generic functions are called with: the map itself, or a NamedTuple of arrays."""
         return self
 
+    @property
+    def batch_pack(self) -> Any:
+        """A pack that may add to weights that do not exist, for sums over many instances; see ``live``."""
+        return self.pack
+
+    @property
+    def live(self) -> NDArray[np.uint8] | None:
+        """Which weights exist: what ``batch_pack`` accumulates must be multiplied by this. None: all of them."""
+        return None
+
     def scores(self, i: int, theta: Floats) -> Floats:
         """F_iᵀθ, shape (n_parts(i),)."""
         out = np.empty(feature_parts(self.pack, i))

@@ -164,7 +164,7 @@ class RowFeatures(Features):
     """Rows alone: the features of a Multiclass, or of any structure whose parts are rows × outputs."""
 
     def __init__(self, rows: Any, dim: int) -> None:
-        self._pack, self._dim = rows, dim
+        self.rows, self._dim = rows, dim
 
     @property
     def dim(self) -> int:
@@ -172,7 +172,26 @@ class RowFeatures(Features):
 
     @property
     def pack(self) -> Any:
-        return self._pack
+        return self._around(self.rows)
+
+    @property
+    def batch_pack(self) -> Any:
+        if self.live is None:
+            return self.pack
+        return self._around(self.rows._replace(mask=np.zeros(0, np.uint8)))
+
+    @property
+    def live(self) -> NDArray[np.uint8] | None:
+        mask = getattr(self.rows, "mask", np.zeros(0, np.uint8))
+        if len(mask) == 0:
+            return None
+        live = np.ones(self.dim, np.uint8)
+        live[self.rows.base : self.rows.base + len(mask)] = mask
+        return live
+
+    def _around(self, rows: Any) -> Any:
+        """The whole pack around the pack of the rows."""
+        return rows
 
 
 class ChainFeatures(RowFeatures):
@@ -187,7 +206,11 @@ class ChainFeatures(RowFeatures):
         else:  # rows of edge attributes with L² outputs, whose weights follow those of the labels
             edges, edge_dim = edges
             dim = row_dim + edge_dim
-        super().__init__(Stack(rows, edges), dim)
+        self.edges = edges
+        super().__init__(rows, dim)
+
+    def _around(self, rows: Any) -> Any:
+        return Stack(rows, self.edges)
 
 
 @kernel

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._math import add_scaled, fill
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
 
 __all__ = ["TiedTransitions"]
@@ -33,9 +34,8 @@ def _(features, i):
 @feature_scores.register(TiedTransitions)
 def _(features, i, theta, scores, at):
     blocks, base = features.blocks, features.base
-    size = blocks[2]  # L²
-    for r in range(size):
-        scores[at + r] = theta[base + r]
+    fill(scores, at, blocks[2], 0.0)
+    add_scaled(scores, at, 1.0, theta, base, blocks[2])  # L² pairs
     for j in range(2, blocks.shape[0] - 1):  # block j repeats the block of the shorter history L times
         shorter, block = blocks[j - 1], blocks[j]
         period = block - shorter
@@ -46,13 +46,12 @@ def _(features, i, theta, scores, at):
 @accumulate.register(TiedTransitions)
 def _(features, i, parts, at, step, theta):
     blocks, base = features.blocks, features.base
-    for j in range(1, blocks.shape[0] - 1):
-        block = blocks[j]
-        for r in range(blocks[j + 1] - block):
-            x = step * parts[at + block + r]
+    add_scaled(theta, base, step, parts, at, blocks[-1])
+    for j in range(2, blocks.shape[0] - 1):  # what a longer history counts, every shorter one counts too
+        for r in range(blocks[j + 1] - blocks[j]):
+            x = step * parts[at + blocks[j] + r]
             if x != 0.0:
-                theta[base + block + r] += x
-                for q in range(1, j):  # and to every shorter history
+                for q in range(1, j):
                     theta[base + blocks[q] + r % (blocks[q + 1] - blocks[q])] += x
 
 

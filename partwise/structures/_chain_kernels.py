@@ -178,12 +178,13 @@ def viterbi(space, i, scores, work, parts):
 
 @kernel
 def _exponentials(scores, start, stop, out):
-    """out ← exp(scores − max) over start:stop; returns the maximum, NaN where they spread too far."""
+    """out ← exp(scores − max) over start:stop; returns (maximum, spread), NaN where they spread too far."""
     top = largest(scores, start, stop)
-    if not top < np.inf or top - smallest_finite(scores, start, stop) > SPREAD:
-        return np.nan
+    spread = top - smallest_finite(scores, start, stop)
+    if not (-np.inf < top < np.inf and spread <= SPREAD):
+        return np.nan, np.nan
     exp_shifted(scores, start, stop, 1.0, top, out, start)
-    return top
+    return top, spread
 
 
 @kernel
@@ -304,16 +305,21 @@ def forward_backward(space, i, scores, work, parts):
     s = masked(space, i, scores, work)
     e = work[n : 2 * n]
     used, labels = used_parts(space, length), length * n_labels
-    log_partition = length * _exponentials(s, 0, labels, e)
+    top, spread = _exponentials(s, 0, labels, e)
+    log_partition = length * top
     if length > 1:
-        log_partition += (length - 1) * _exponentials(s, labels, used, e)
+        top, more = _exponentials(s, labels, used, e)
+        log_partition += (length - 1) * top
+        spread += more
     if np.isnan(log_partition):
         return log_forward_backward(space, i, scores, work, parts)
     width = state_count(space, space.order)
     alpha, gain = work[2 * n :], work[2 * n + length * width :]  # (length, width) each, flat
     beta = work[2 * n + 2 * length * width :]
+    # Without constraints the values of one position lie within e^spread: then only their sum needs watching.
+    steady = spread <= SPREAD and space.allowed.shape[0] == 0 and space.transitions.shape[0] == 0
 
-    # a_t(h') = e_t(b) Σ_h a_{t−1}(h) e_t(h, b), divided by its sum, which gain_t keeps until the way back
+    # a_t(h') = e_t(b) Σ_h a_{t−1}(h) e_t(h, b), divided by a total_t that gain_t keeps until the way back
     for t in range(length):
         new = t * width
         groups, sources = group_sizes(space, t)
@@ -328,10 +334,12 @@ def forward_backward(space, i, scores, work, parts):
                 here = new + g * n_labels
                 rows_sum(alpha, here, alpha, old, groups, e, row, groups * n_labels, sources, n_labels)
                 total += multiply_sum(alpha, here, e, t * n_labels, n_labels)
-        if not total > FLOOR or normalise(alpha, new, groups * n_labels, 1.0 / total) < FLOOR:
-            return log_forward_backward(space, i, scores, work, parts)
-        log_partition += math.log(total)
-        gain[new] = 1.0 / total
+        gain[new] = 1.0
+        if not (steady and 1e-50 < total < 1e50 and t < length - 1):
+            if not total > FLOOR or normalise(alpha, new, groups * n_labels, 1.0 / total) < FLOOR:
+                return log_forward_backward(space, i, scores, work, parts)
+            log_partition += math.log(total)
+            gain[new] = 1.0 / total
 
     # b_{t−1}(h) = Σ_b e_t(h, b) g_t(h'), g_t(h') = e_t(b) b_t(h') / total_t; then a·b is the marginal itself
     fill(beta, 0, state_count(space, length - 1), 1.0)
