@@ -250,7 +250,7 @@ def test_messages_of_multiclass() -> None:
     with pytest.raises(InputError, match=r"scores of instance 0 have shape \(2,\); expected \(3,\)"):
         space.marginals(0, np.zeros(2))
     for point in ([0.0, np.nan, 0.0], [np.inf, 0.0, 0.0]):
-        with pytest.raises(InputError, match="the point to project for instance 0 holds NaN or infinity"):
+        with pytest.raises(InputError, match=r"scores of instance 0 hold NaN or \+inf at part"):
             space.project(0, point)
 
 

@@ -7,6 +7,7 @@ sequences; dense arrays become one (rows, D) array. Vocabularies map attribute s
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,9 +96,7 @@ class Vocabulary:
         """
         numbers, first_new = self.numbers, len(self.numbers)
         next_number = first_new
-        entries: list[int] = []
-        values: list[float] = []
-        ends: list[int] = []
+        entries, values, ends = array("i"), array("d"), array("q")  # a tenth of the memory of lists
         lengths: list[int] = []
         binary = True
         for i, sequence in enumerate(sequences):
@@ -136,14 +135,13 @@ class Vocabulary:
         for name in itertools.islice(numbers, first_new, None):
             if not isinstance(name, str):
                 raise InputError(f"feature names must be strings, got {name!r}")
-        indptr = np.zeros(len(ends) + 1, np.int64)
-        indptr[1:] = ends
+        indptr = np.concatenate([np.zeros(1, np.int64), np.frombuffer(ends, np.int64)])
         data = np.array(values)
         offsets = lengths_to_offsets(lengths)
         check_finite(data, indptr, offsets)
         if not binary and (data == 1.0).all():
             data = np.zeros(0)
-        return RowMatrix(offsets, indptr, np.array(entries, np.int32), data, len(numbers))
+        return RowMatrix(offsets, indptr, np.frombuffer(entries, np.int32), data, len(numbers))
 
     @staticmethod
     def _dict_items(row: Mapping[str, Any], i: int, t: int) -> Iterable[tuple[str, float]]:

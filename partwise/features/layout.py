@@ -86,11 +86,13 @@ class RowLayout:
         frequency = np.bincount(matrix.attributes, minlength=matrix.n_attributes)
         if every:
             return cls(matrix.n_attributes, n_outputs, frequency=frequency)
-        row_outputs = np.repeat(outputs, np.diff(matrix.indptr))
-        known = row_outputs >= 0
-        entries = (np.ones(int(known.sum()), np.int8), (matrix.attributes[known], row_outputs[known]))
-        shape = (matrix.n_attributes, n_outputs)
-        pairs = scipy.sparse.csr_array(scipy.sparse.coo_array(entries, shape=shape))
+        starts = np.concatenate([[0], np.cumsum(frequency)])
+        found = np.empty(len(matrix.attributes), np.int32)
+        counts = _observed_pairs(matrix.indptr, matrix.attributes, outputs, n_outputs, starts, found)
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        columns = found[: indptr[-1]]
+        data = np.ones(len(columns), np.int8)
+        pairs = scipy.sparse.csr_array((data, columns, indptr), shape=(matrix.n_attributes, n_outputs))
         return cls(matrix.n_attributes, n_outputs, pairs, frequency)
 
     @property
@@ -211,6 +213,31 @@ class ChainFeatures(RowFeatures):
 
     def _around(self, rows: Any) -> Any:
         return Stack(rows, self.edges)
+
+
+@kernel
+def _observed_pairs(indptr, attributes, outputs, n_outputs, starts, found):
+    """found ← the distinct outputs of attribute 0, of attribute 1, …, each sorted; returns how many each has."""
+    n = starts.shape[0] - 1
+    place = starts[:-1].copy()
+    for r in range(indptr.shape[0] - 1):  # the outputs of every attribute, side by side
+        if outputs[r] >= 0:
+            for e in range(indptr[r], indptr[r + 1]):
+                found[place[attributes[e]]] = outputs[r]
+                place[attributes[e]] += 1
+    counts, seen = np.zeros(n, np.int64), np.full(n_outputs, -1)
+    size = 0
+    for a in range(n):
+        stop = place[a]
+        for j in range(starts[a], stop):
+            seen[found[j]] = a
+        if stop > starts[a]:
+            for b in range(n_outputs):
+                if seen[b] == a:
+                    found[size] = b  # never overtakes what is still to be read: there are no more than were counted
+                    size += 1
+                    counts[a] += 1
+    return counts
 
 
 @kernel

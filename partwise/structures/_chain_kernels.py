@@ -320,15 +320,19 @@ def forward_backward(space, i, scores, work, parts):
     steady = spread <= SPREAD and space.allowed.shape[0] == 0 and space.transitions.shape[0] == 0
 
     # a_t(h') = e_t(b) Σ_h a_{t−1}(h) e_t(h, b), divided by a total_t that gain_t keeps until the way back
+    groups, sources, at = 1, 0, labels
     for t in range(length):
         new = t * width
-        groups, sources = group_sizes(space, t)
+        if t <= space.order:  # from then on nothing changes but, untied, the block
+            groups, sources = group_sizes(space, t)
+            at = block_start(space, length, t)
+        else:
+            at += space.stride
         total = 0.0
         if t == 0:
             fill(alpha, 0, n_labels, 1.0)
             total = multiply_sum(alpha, 0, e, 0, n_labels)
         else:
-            at = block_start(space, length, t)
             for g in range(groups):
                 old, row = new - width + g, at + g * n_labels
                 here = new + g * n_labels
@@ -342,19 +346,23 @@ def forward_backward(space, i, scores, work, parts):
             gain[new] = 1.0 / total
 
     # b_{t−1}(h) = Σ_b e_t(h, b) g_t(h'), g_t(h') = e_t(b) b_t(h') / total_t; then a·b is the marginal itself
-    fill(beta, 0, state_count(space, length - 1), 1.0)
+    fill(beta, 0, groups * n_labels, 1.0)
+    fill(parts, 0, labels, 0.0)
     for t in range(length - 1, -1, -1):
         new = t * width
-        groups, sources = group_sizes(space, t)
-        inverse = gain[new]
-        fill(parts, t * n_labels, n_labels, 0.0)
-        for g in range(groups):
-            _label_step(parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels)
-        if t > 0:
+        if t < space.order:
+            groups, sources = group_sizes(space, t)
             at = block_start(space, length, t)
+        inverse = gain[new]
+        for g in range(groups):
+            _label_step(
+                parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels
+            )
+        if t > 0:
             for g in range(groups):
                 here, row = new + g * n_labels, at + g * n_labels
                 rows_dot(beta, g, groups, gain, here, e, row, groups * n_labels, sources, n_labels)
+        at -= space.stride if t > space.order else 0
 
     # E[z_t(h, b)] = a_{t−1}(h) e_t(h, b) g_t(h'): outer products first, e once at the end
     fill(parts, labels, n - labels, 0.0)

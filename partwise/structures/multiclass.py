@@ -261,8 +261,6 @@ class Multiclass(CompiledStructure):
 
     def project(self, i: int, point: ArrayLike) -> Floats:
         values, work, parts = self._buffers(i, point)
-        if not values.max() < np.inf:
-            raise InputError(f"the point to project for instance {i} holds NaN or infinity")
         if project(self._pack, i, values, work, parts) == -np.inf:
             raise InputError(f"no output of instance {i} has a finite score")
         return parts
