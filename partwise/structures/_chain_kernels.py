@@ -138,9 +138,13 @@ def viterbi(space, i, scores, work, parts):
     v = work[n:]  # (length, width), flat
     for b in range(n_labels):
         v[b] = s[b]
+    groups, sources, at = 1, 0, length * n_labels
     for t in range(1, length):
-        groups, sources = group_sizes(space, t)
-        at = block_start(space, length, t)
+        if t <= space.order:  # from then on nothing changes but, untied, the block
+            groups, sources = group_sizes(space, t)
+            at = block_start(space, length, t)
+        else:
+            at += space.stride
         for g in range(groups):
             new, old, row = t * width + g * n_labels, (t - 1) * width + g, at + g * n_labels
             rows_max(v, new, v, old, groups, s, row, groups * n_labels, sources, n_labels)
@@ -151,7 +155,7 @@ def viterbi(space, i, scores, work, parts):
     last = length - 1
     state = 0
     best = -np.inf
-    for h in range(state_count(space, last)):
+    for h in range(groups * n_labels):
         if v[last * width + h] > best:
             best = v[last * width + h]
             state = h
@@ -160,18 +164,19 @@ def viterbi(space, i, scores, work, parts):
     for t in range(last, 0, -1):
         b = state % n_labels
         parts[t * n_labels + b] = 1.0
-        previous = state_count(space, t - 1)
-        groups = state_count(space, t) // n_labels
-        at = block_start(space, length, t)
+        if t < space.order:
+            groups, sources = group_sizes(space, t)
+            at = block_start(space, length, t)
         source = state // n_labels
         top = -np.inf
-        for h in range(state // n_labels, previous, groups):
+        for h in range(source, source + sources * groups, groups):
             x = v[(t - 1) * width + h] + s[at + h * n_labels + b]
             if x > top:
                 top = x
                 source = h
         parts[at + source * n_labels + b] += 1.0
         state = source
+        at -= space.stride if t > space.order else 0
     parts[state] = 1.0
     return best
 
