@@ -65,7 +65,7 @@ path, model, out, jobs = sys.argv[1:]
 data = read_columns(path, columns=("word", "pos", "chunk"))
 labeler = load_model(model)
 labeler.n_jobs = int(jobs)
-write_columns(out, data, labeler.predict_coded(data))
+write_columns(out, data, labeler.predict(data))
 print(json.dumps({}))
 """
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from partwise.costs import Cost
 from partwise.data.columns import CodedColumn, Columns
@@ -21,6 +19,7 @@ from partwise.data.tag_schemes import scheme_name
 from partwise.data.tags import legal_transitions
 from partwise.estimators import _decoding
 from partwise.estimators.base import make_learner, make_loss, thread_count
+from partwise.estimators.conduct import Estimator, check_is_fitted
 from partwise.estimators.encoders import Rows, make_encoder
 from partwise.estimators.explanation import Explanation, explain_position
 from partwise.estimators.labels import GoldLabels, allowed_rows, encode_labels, find_classes
@@ -40,7 +39,7 @@ from partwise.structures.chain import Chain
 __all__ = ["SequenceLabeler"]
 
 
-class SequenceLabeler(ChainWeights, BaseEstimator):  # type: ignore[misc]
+class SequenceLabeler(ChainWeights, Estimator):
     """argmax_y Σ_t w(y_t)·x_t + w(y_{t−k}, …, y_t): a linear chain with any loss and any learner.
 
     Parameters

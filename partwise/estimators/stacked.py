@@ -9,11 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
 from partwise.data.columns import CodedColumn, Columns, encode, is_coded
 from partwise.estimators.base import StoredModel, params_from_json
+from partwise.estimators.conduct import Estimator, check_is_fitted
 from partwise.estimators.encoders import TemplateEncoder, make_encoder
 from partwise.estimators.explanation import Explanation
 from partwise.estimators.sequence import SequenceLabeler
@@ -25,7 +24,7 @@ from partwise.storage import check_writable
 __all__ = ["StackedLabeler", "with_column"]
 
 
-class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
+class StackedLabeler(StoredModel, Estimator):
     """y = second(x, first(x)): the labels of a first stage are a column that the second stage's templates read.
 
     A word that is hard in one sentence is often easy in another, where a title or a full name goes before
@@ -121,11 +120,11 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
             return {} if checkpoint is None else {"checkpoint": f"{os.fspath(checkpoint)}.{stage}"}
 
         guessed = self._cross_validated(columns, labels, keep)
-        self.first_ = _whole(clone(self._stage("first")).fit(columns, labels, dev=dev, **keep("first")))
+        self.first_ = _whole(self._stage("first").unfitted().fit(columns, labels, dev=dev, **keep("first")))
         if dev is not None:
             dev = self._read(dev[0]), dev[1]
         extended = with_column(columns, self.column, guessed)
-        second = clone(self._stage("second"))
+        second = self._stage("second").unfitted()
         self.second_ = second.fit(extended, labels, dev=dev, callbacks=callbacks, **keep("second"))
         return self
 
@@ -145,7 +144,7 @@ class StackedLabeler(StoredModel, BaseEstimator):  # type: ignore[misc]
         guessed: list[list[str]] = [[] for _ in gold]
         for fold in range(self.folds):
             inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
-            model = clone(self._stage("first"))
+            model = self._stage("first").unfitted()
             _whole(model.fit(columns.subset(inside), [gold[i] for i in inside], **keep(f"fold{fold}")))
             for i, found in zip(outside, model.predict(columns.subset(outside)), strict=True):
                 guessed[i] = found

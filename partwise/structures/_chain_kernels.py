@@ -360,9 +360,7 @@ def forward_backward(space, i, scores, work, parts):
             at = block_start(space, length, t)
         inverse = gain[new]
         for g in range(groups):
-            _label_step(
-                parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels
-            )
+            _label_step(parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels)
         if t > 0:
             for g in range(groups):
                 here, row = new + g * n_labels, at + g * n_labels

@@ -1,0 +1,82 @@
+"""scikit-learn's conduct without importing scikit-learn: a second that every prediction in a shell would pay for.
+
+``get_params``, ``set_params`` and ``repr`` are the whole of what an estimator needs by itself. What scikit-learn asks
+of it (tags, the error of an unfitted model) is imported when scikit-learn asks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+from partwise.exceptions import ParameterError
+
+__all__ = ["Estimator", "check_is_fitted"]
+
+
+class Estimator:
+    """An estimator whose ``__init__`` only stores its keyword arguments.
+
+    Examples
+    --------
+    >>> class Mean(Estimator):
+    ...     def __init__(self, *, power=1.0, verbose=0):
+    ...         self.power, self.verbose = power, verbose
+    >>> Mean(power=2.0)
+    Mean(power=2.0)
+    >>> Mean().set_params(verbose=1).get_params()
+    {'power': 1.0, 'verbose': 1}
+    """
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """Constructor arguments and their defaults, in order."""
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        return {p.name: p.default for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name; with ``deep`` also those of estimators among them, as name__argument."""
+        params: dict[str, Any] = {}
+        for name in self._defaults():
+            value = params[name] = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                params.update({f"{name}__{key}": item for key, item in value.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments by name."""
+        known = self._defaults()
+        for name, value in params.items():
+            own, _, inner = name.partition("__")
+            if own not in known:
+                raise ParameterError("set_params", type(self).__name__, f"among {', '.join(known)}", name)
+            if inner:
+                getattr(self, own).set_params(**{inner: value})
+            else:
+                setattr(self, own, value)
+        return self
+
+    def unfitted(self) -> Self:
+        """A new estimator with the same settings."""
+        return type(self)(**self.get_params(deep=False))
+
+    def __repr__(self) -> str:
+        changed = []
+        for name, default in self._defaults().items():
+            value = getattr(self, name)
+            if repr(value) != repr(default):
+                changed.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator.__sklearn_tags__(self)  # type: ignore[arg-type]
+
+
+def check_is_fitted(estimator: Any, attribute: str) -> None:
+    """Raise scikit-learn's NotFittedError unless the estimator has the attribute."""
+    if not hasattr(estimator, attribute):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"This {type(estimator).__name__} is not fitted yet; call fit first.")
