@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from partwise.data import load_sample
 from partwise.data.tags import spans
 from partwise.estimators import SequenceLabeler, load_model
-from partwise.exceptions import InputError, ParameterError
+from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.losses import Loss
 
 TEMPLATES = ["word[-1..1]", "suffix(word,1..2)[0]", "pos[0]"]
@@ -302,3 +302,10 @@ def test_bad_input_is_told_plainly(call: Any, message: str) -> None:
     with pytest.raises((InputError, ParameterError)) as error:
         call()
     assert message in str(error.value)
+
+
+def test_a_given_loss_is_never_exchanged() -> None:
+    """The perceptron brings its own loss where none is given; with another one it refuses."""
+    assert labeler("words", learner="perceptron").fit(SENTENCES, LABELS).predict(SENTENCES) == LABELS
+    with pytest.raises(CapabilityError, match="minimises the perceptron loss, not crf"):
+        labeler("words", learner="perceptron", loss="crf").fit(SENTENCES, LABELS)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise.exceptions import ParameterError, StorageError
-from partwise.learners import Learner, find_learner
+from partwise.learners import Learner, Perceptron, find_learner
 from partwise.losses import Loss
 from partwise.storage import load as load_file
 from partwise.storage import save as save_file
@@ -19,9 +19,9 @@ __all__ = ["MODELS", "StoredModel", "load_model", "make_learner", "make_loss", "
 
 
 def make_loss(loss: Any, learner: Any = None) -> Loss:
-    """A Loss from itself, its name or (β, γ). The perceptron learner brings its own loss."""
-    if learner == "perceptron" and loss == "crf":
-        return Loss.named("perceptron")
+    """A Loss from itself, its name or (β, γ); where none is given, the perceptron's own or the CRF's."""
+    if loss is None:
+        return Loss.named("perceptron" if learner == "perceptron" or isinstance(learner, Perceptron) else "crf")
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.data.columns import CodedColumn, is_coded
+from partwise.data.columns import is_coded
 from partwise.exceptions import InputError
 
 __all__ = ["GoldLabels", "allowed_rows", "encode_labels", "find_classes"]
@@ -147,8 +147,3 @@ def allowed_rows(
             rows[row] = 0
             rows[row, [numbers[label] for label in labels]] = 1
     return rows
-
-
-def coded(codes: NDArray[np.int64], classes: Sequence[str], offsets: NDArray[np.int64]) -> CodedColumn:
-    """Predicted label numbers as a column."""
-    return CodedColumn(codes.astype(np.int32), list(classes), offsets)

@@ -49,7 +49,8 @@ class SequenceLabeler(ChainWeights, Estimator):
         features themselves.
     columns : tuple of str, optional
         Names of the columns where X is lists of token tuples.
-    loss : {"crf", "svm", "softmax_margin", "perceptron", "risk", "ramp"}, Loss or (beta, gamma)
+    loss : {"crf", "svm", "softmax_margin", "perceptron", "risk", "ramp"}, Loss or (beta, gamma), optional
+        "crf" if absent; for the perceptron learner, its own.
     learner : {"lbfgs", "dca", "sgd", "perceptron", "mira", "exact_dca"} or Learner
     C : float
         Weight of the losses against ½‖θ‖²: larger means less regularisation.
@@ -100,7 +101,7 @@ class SequenceLabeler(ChainWeights, Estimator):
         templates: Any = None,
         *,
         columns: tuple[str, ...] | None = None,
-        loss: Any = "crf",
+        loss: Any = None,
         learner: Any = "lbfgs",
         C: float = 1.0,
         max_passes: int | None = None,

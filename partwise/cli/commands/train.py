@@ -108,7 +108,8 @@ def check_settings(settings: dict[str, Any]) -> tuple[Templates | None, Template
         raise ParameterError("order", "partwise train", "at least 1", settings["order"])
     options = settings["learner_options"] or {}
     make_learner(settings["learner"], settings["C"], settings["max_passes"], settings["seed"], options)
-    make_loss(settings["loss"], settings["learner"])
+    settings["loss"] = settings["loss"] or str(make_loss(None, settings["learner"]))
+    make_loss(settings["loss"])
     thread_count(settings["n_jobs"])
     first, second = (settings[name] and make_templates(settings[name]) for name in ("templates", "second"))
     return first, second
