@@ -145,7 +145,7 @@ SETTINGS = {
             ("--loss",),
             "loss",
             "L",
-            "crf, svm, softmax_margin, perceptron, risk, ramp, or beta,gamma (default: crf; for the perceptron, its own)",
+            "crf, svm, softmax_margin, perceptron, risk, ramp, or beta,gamma (default: crf; the perceptron: its own)",
         ),
         Setting(
             "learner",
