@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import composite, kernel, native
 from partwise.costs import Cost, Hamming
@@ -149,6 +149,8 @@ class Problem:
         A Structure stands for partial knowledge: the same parts, but only the outputs that might be gold.
     loss : Loss or its name
     cost : Cost
+    nonnegative : (dim,) bool, optional
+        Weights that must stay ≥ 0. Only some learners can keep them so; the others refuse the problem.
     n_threads : int
         How many threads evaluate the sum over instances. The result does not depend on it.
     """
@@ -161,6 +163,7 @@ class Problem:
         loss: Loss | str = "crf",
         cost: Cost | None = None,
         *,
+        nonnegative: ArrayLike | None = None,
         n_threads: int = 1,
     ) -> None:
         if n_threads < 1:
@@ -173,6 +176,7 @@ class Problem:
         self.loss = Loss.named(loss) if isinstance(loss, str) else loss
         self.cost = cost or Hamming()
         self.m, self.dim = len(space), features.dim
+        self.nonnegative = self._nonnegative(nonnegative)
         gold, costs = self._encode(outputs)
         self.data = Data(space.pack, features.pack, gold, costs, self.loss.pack)
         self._batch = self.data._replace(features=features.batch_pack)
@@ -181,6 +185,8 @@ class Problem:
         parts, _, work = self._sizes(space.pack, "features score")
         if isinstance(gold, PartialGold):
             work = np.maximum(work, self._sizes(gold.space, "gold space does not fit: features score")[2])
+        #: Where the parts of instance i begin in an array that holds the parts of all: (m + 1,)
+        self.part_offsets: NDArray[np.int64] = np.concatenate([[0], np.cumsum(parts)])
         self._size = (int(parts.max()), int(work.max()))
         # block borders: equal numbers of parts, fixed by the data alone
         ends = np.searchsorted(np.cumsum(parts), parts.sum() * np.arange(1, BLOCKS) / BLOCKS)
@@ -196,6 +202,14 @@ class Problem:
             i = int(np.argmax(scored != parts))
             raise InputError(f"{words} {scored[i]} parts of instance {i}, the structure has {parts[i]}")
         return sizes
+
+    def _nonnegative(self, mask: ArrayLike | None) -> NDArray[np.bool_] | None:
+        if mask is None:
+            return None
+        array = np.asarray(mask)
+        if array.shape != (self.dim,) or array.dtype != bool:
+            raise ParameterError("nonnegative", "Problem", f"a bool array of shape ({self.dim},)", array.shape)
+        return array
 
     def _encode(self, outputs: Any) -> tuple[Any, SparseParts]:
         if isinstance(outputs, Structure):
@@ -245,6 +259,15 @@ class Problem:
     def run(self, function: Any, *args: Any) -> Any:
         """Call a kernel: compiled where every pack is, else its Python source."""
         return (function if self.compiled else getattr(function, "py_func", function))(*args)
+
+    def gold_parts(self) -> Floats:
+        """z_1, …, z_m side by side, shape (part_offsets[-1],)."""
+        gold = self.data.gold
+        if isinstance(gold, PartialGold):
+            raise InputError("gold outputs are only partly known: they have no parts")
+        parts = np.zeros(self.part_offsets[-1])
+        np.add.at(parts, gold.numbers + np.repeat(self.part_offsets[:-1], np.diff(gold.offsets)), gold.values)
+        return parts
 
     def buffers(self) -> Buffers:
         """Scratch memory for one thread."""

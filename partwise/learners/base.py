@@ -100,6 +100,8 @@ class Learner(ABC):
 
     needs: ClassVar[frozenset[str]] = frozenset()  # oracles beside the one the loss needs
     losses: ClassVar[str] = "any loss"  # which losses it can minimise, in words, for the table and the errors
+    constrains: ClassVar[bool] = False  # whether it can keep the weights of ``Problem.nonnegative`` ≥ 0
+    certified: ClassVar[bool] = False  # whether its primal objective is what counts: the best iterate is returned
 
     C: float = 1.0
     max_passes: int = 100
@@ -134,6 +136,9 @@ class Learner(ABC):
     def check(self, problem: Problem) -> None:
         """Raise :class:`CapabilityError` before anything is computed, naming what would work."""
         reason = self.obstacle(problem.space, problem.loss)
+        if reason is None and problem.nonnegative is not None and not self.constrains:
+            able = ", ".join(name for name, kind in LEARNERS.items() if kind.constrains)
+            raise CapabilityError(f"{type(self).__name__} cannot keep weights ≥ 0. Learners that can: {able}.")
         if reason is None:
             return
         raise CapabilityError(f"{reason}. {_who_can(problem.space, problem.loss)}")
@@ -151,6 +156,14 @@ class Learner(ABC):
     def weights(self, state: State) -> Floats:
         """θ of a state."""
         return state["theta"]  # type: ignore[no-any-return]
+
+    def _better(self, new: Record, best: Record) -> bool:
+        """Whether a pass brought the θ to return: by held-out score, else by certificate, else the last."""
+        if new.score is not None and best.score is not None:
+            return new.score > best.score
+        if self.certified and new.objective is not None and best.objective is not None:
+            return new.objective < best.objective
+        return True
 
     # the loop
 
@@ -204,7 +217,7 @@ class Learner(ABC):
                     known.pop("extra", {}),
                 )
                 trace.append(record)
-                if record.score is None or best_step == 0 or record.score > trace[best_step - 1].score:  # type: ignore[operator]
+                if best_step == 0 or self._better(record, trace[best_step - 1]):
                     best_theta, best_step = np.array(now), step
                 if sum(bool(callback(record, now)) for callback in callbacks):  # all of them see every record
                     status = "stopped"

@@ -35,6 +35,7 @@ __all__ = [
     "kbest",
     "marginals",
     "part_count",
+    "project",
     "score_of",
     "work_size",
 ]
@@ -78,6 +79,11 @@ def marginals(space, i, scores, work, parts):
 @Generic
 def kbest(space, i, scores, work, parts, values):
     """parts[r] ← the output of rank r, values[r] ← its score; returns how many there are, ≤ len(values)."""
+
+
+@Generic
+def project(space, i, point, work, parts):
+    """parts ← argmin_z ‖z − point‖² over the convex hull of Y(x_i); returns −inf if no output is allowed."""
 
 
 def score_of(scores: Floats, parts: Floats) -> float:
@@ -242,6 +248,14 @@ class CompiledStructure(Structure):
         values, work, parts = self._buffers(i, scores, rows=k)
         return parts[: kbest(self.pack, i, values, work, parts, np.empty(k))]
 
+    def project(self, i: int, point: ArrayLike) -> Floats:
+        if "project" not in self.oracles:
+            raise self._lacks("project")
+        values, work, parts = self._buffers(i, point)
+        if project(self.pack, i, values, work, parts) == -np.inf:
+            raise InputError(f"no output of instance {i} has a finite score")
+        return parts
+
 
 # Structures in plain Python: the generic functions call the methods, and check what comes back.
 
@@ -296,3 +310,10 @@ def _(space: Structure, i: int, scores: Floats, work: Floats, parts: Floats, val
     for rank, row in enumerate(found):
         values[rank] = score_of(scores[:n], row)
     return len(found)
+
+
+@project.register(Structure)
+def _(space: Structure, i: int, point: Floats, work: Floats, parts: Floats) -> float:
+    n = space.n_parts(i)
+    parts[:n] = _checked(space, i, "project", space.project(i, point[:n]), (n,))
+    return 0.0

@@ -19,6 +19,7 @@ from partwise.structures.base import (
     kbest,
     marginals,
     part_count,
+    project,
     work_size,
 )
 
@@ -128,8 +129,8 @@ def sample(space, i, scores, work, uniform, draws):
     return top
 
 
-@kernel
-def project(space, i, point, work, parts):
+@project.register(MulticlassSpace)
+def _(space, i, point, work, parts):
     """z_b = max(v_b − τ, 0) with τ such that Σ_b z_b = 1; O(L log L). Returns max v, no point at −inf.
 
     With v sorted downwards, τ = (v_1 + … + v_ρ − 1)/ρ for the largest ρ that leaves v_ρ > τ. The maximum is
@@ -258,9 +259,3 @@ class Multiclass(CompiledStructure):
         if sample(self._pack, i, values, work, rng.random(size), draws) == -np.inf:
             raise InputError(f"no output of instance {i} has a finite score")
         return draws
-
-    def project(self, i: int, point: ArrayLike) -> Floats:
-        values, work, parts = self._buffers(i, point)
-        if project(self._pack, i, values, work, parts) == -np.inf:
-            raise InputError(f"no output of instance {i} has a finite score")
-        return parts

@@ -1,0 +1,103 @@
+"""Learners of convex problems that know how good their answer is: primal, dual and gap after every pass.
+
+A dual point is a convex combination of cuts (u_i, b_i) for every instance, see :mod:`partwise.learners.domains`. It is
+kept in part space: the u_i side by side in one array, ``problem.part_offsets`` saying where each begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from partwise._compile import composite, kernel
+from partwise.exceptions import CapabilityError, ParameterError
+from partwise.features.base import accumulate, feature_scores
+from partwise.learners.base import Floats, Learner
+from partwise.learners.domains import Domain
+from partwise.losses import Loss, loss_parts
+from partwise.problem import Problem
+from partwise.structures.base import part_count
+
+__all__ = ["CertifiedLearner", "cut_of", "gather"]
+
+
+@composite
+def cut_of(data, i, theta, buffers, kept):
+    """The cut of instance i at θ: leaves u in ``buffers.parts`` and F_iᵀθ in ``kept``; returns (L_i(θ), b).
+
+    L_i(θ') ≥ b + θ'ᵀF_i u for all θ', with equality at θ: b = L_i(θ) − uᵀF_iᵀθ.
+    """
+    n = part_count(data.space, i)
+    feature_scores(data.features, i, theta, kept, 0)
+    scores, parts, spare = buffers.scores[:n], buffers.parts[:n], buffers.spare[:n]
+    for r in range(n):
+        scores[r] = kept[r]
+    loss = loss_parts(data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare)
+    constant = loss
+    for r in range(n):
+        if parts[r] != 0.0:  # a forbidden part has score −inf and is never used
+            constant -= parts[r] * kept[r]
+    return loss, constant
+
+
+@kernel
+def gather(data, offsets, duals, step, out):
+    """out ← out + step·Σ_i F_i u_i for the u_i side by side in ``duals``."""
+    for i in range(offsets.shape[0] - 1):
+        accumulate(data.features, i, duals[offsets[i] : offsets[i + 1]], 0, step, out)
+
+
+@dataclass(frozen=True)
+class CertifiedLearner(Learner):
+    """Settings common to the learners that report primal, dual and gap.
+
+    Parameters
+    ----------
+    tolerance : float
+        Training stops when gap ≤ tolerance · |primal|.
+    """
+
+    losses: ClassVar[str] = "convex losses with β = ∞"
+    certified: ClassVar[bool] = True
+
+    tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.tolerance >= 0:
+            raise ParameterError("tolerance", type(self).__name__, "a number ≥ 0", self.tolerance)
+
+    def accepts(self, loss: Loss) -> bool:
+        return loss.convex and not loss.smooth
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if not problem.convex:
+            raise CapabilityError(
+                f"{type(self).__name__} needs a convex problem, and partly known gold outputs make it non-convex. "
+                "Train with 'dca', 'sgd' or 'lbfgs'."
+            )
+
+    def domain(self, problem: Problem) -> Domain:
+        """Ω of this learner on that problem."""
+        return Domain(self.C, nonnegative=problem.nonnegative)
+
+    def primal(self, problem: Problem, theta: Floats) -> float:
+        """P(θ) = 1/m [Ω(θ) + Σ_i L_i(θ)], eq. (2) of Martins et al."""
+        return (self.domain(problem).cost(theta) + float(problem.losses(theta).sum())) / problem.m
+
+    def dual(self, problem: Problem, constant: float, v: Floats) -> float:
+        """D = 1/m [Σ_i b_i + min_θ Ω(θ) − θᵀv] from Σ_i b_i and v = −Σ_i F_i u_i."""
+        return (constant + self.domain(problem).bound(v)) / problem.m
+
+    def verdict(self, primal: float, dual: float, best_dual: float = -np.inf, **extra: float) -> dict[str, Any]:
+        """What ``advance`` returns: with the best dual so far, whether the gap is small enough."""
+        gap = primal - max(dual, best_dual)
+        return {
+            "objective": primal,
+            "dual": dual,
+            "converged": gap <= self.tolerance * abs(primal),
+            "extra": extra,
+        }
