@@ -16,6 +16,7 @@ __all__ = [
     "InputError",
     "ParameterError",
     "PartwiseError",
+    "SolverError",
     "StorageError",
     "unknown_name",
 ]
@@ -69,6 +70,10 @@ class ParameterError(PartwiseError, ValueError):
 
 class CapabilityError(PartwiseError, TypeError):
     """A learner needs an oracle that the structure does not have; raised before training."""
+
+
+class SolverError(PartwiseError, RuntimeError):
+    """A solver that ended without the answer: a time limit, with the gap that was left, or a failure."""
 
 
 class StorageError(PartwiseError, OSError):

@@ -7,6 +7,7 @@ over the list.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+import scipy.spatial
 from numpy.typing import NDArray
 
 from partwise.exceptions import InputError
@@ -31,6 +33,12 @@ class Enumeration:
     outputs: list[Any]
     parts: Floats  # (outputs, parts)
     forbidden: list[Any]
+    corners: Floats | None = None  # of the polytope of the projection, where the outputs are only some of them
+
+    @property
+    def hull(self) -> Floats:
+        """The corners of the polytope onto which the structure projects."""
+        return self.parts if self.corners is None else self.corners
 
     def values(self, scores: Floats) -> Floats:
         """s·z of every output, 0·(−inf) counting as 0."""
@@ -69,7 +77,7 @@ class Enumeration:
     def project(self, point: Floats) -> Floats:
         """The nearest point of the convex hull; a coordinate of −inf must stay 0."""
         hopeless = np.isneginf(point)
-        vertices = self.parts[~(self.parts[:, hopeless] != 0).any(axis=1)]
+        vertices = self.hull[~(self.hull[:, hopeless] != 0).any(axis=1)]
         return nearest_in_hull(vertices, np.where(hopeless, 0.0, point))
 
 
@@ -190,3 +198,112 @@ def enumerate_interval(size: int) -> Enumeration:
     """All runs of a line of items."""
     outputs = [(a, b) for a in range(size) for b in range(a + 1, size + 1)]
     return Enumeration(outputs, _table(outputs, range(size), lambda y: list(range(*y))), [])
+
+
+# --------------------------------------------------------------------------------------------------
+# Links between two sentences
+
+Link = tuple[int, int]
+
+
+def neighbours(kind: str, j: int, k: int) -> list[list[tuple[Link, Link]]]:
+    """The pairs of links of a kind at place (j, k), in as many blocks as the kind has."""
+    pairs: dict[str, list[tuple[Link, Link]]] = {
+        "monotone": [((j, k), (j + 1, k + 1))],
+        "inverted": [((j, k + 1), (j + 1, k))],
+        "one_to_two": [((j, k), (j, k + 1)), ((j, k), (j + 1, k))],
+    }
+    return [[pair] for pair in pairs[kind]]
+
+
+def link_parts(n_rows: int, n_cols: int, fertility: int, kinds: Sequence[str] = ()) -> list[Any]:
+    """The names of the parts in order: links, fertilities of source and target words, pairs kind by kind."""
+    cells = list(product(range(n_rows), range(n_cols)))
+    names: list[Any] = [("link", cell) for cell in cells]
+    for side, count in (("source", n_rows), ("target", n_cols)):
+        names += [(side, word, d) for word in range(count) for d in range(2, fertility + 1)]
+    for kind in kinds:
+        for block in range(len(neighbours(kind, 0, 0))):
+            pairs = [neighbours(kind, j, k)[block][0] for j, k in cells]
+            names += [("pair", a, b) for a, b in pairs if a in cells and b in cells]
+    return names
+
+
+def enumerate_links(fertility: int, allowed: Mask, kinds: Sequence[str] = (), hull: bool = True) -> Enumeration:
+    """All sets of links with at most ``fertility`` of a word; with ``hull`` also the corners of eq. (3.2)."""
+    n_rows, n_cols = allowed.shape
+    cells = list(product(range(n_rows), range(n_cols)))
+    names = link_parts(n_rows, n_cols, fertility, kinds)
+
+    def degrees(y: Iterable[Link]) -> dict[tuple[str, int], int]:
+        count = {("source", j): 0 for j in range(n_rows)} | {("target", k): 0 for k in range(n_cols)}
+        for j, k in y:
+            count["source", j] += 1
+            count["target", k] += 1
+        return count
+
+    def used(y: Sequence[Link]) -> list[Any]:
+        high = [(*word, d) for word, degree in degrees(y).items() for d in range(2, degree + 1)]
+        pairs = [name for name in names if name[0] == "pair" and name[1] in y and name[2] in y]
+        return [("link", cell) for cell in y] + high + pairs
+
+    choices = [[row for row in _subsets(n_cols) if len(row) <= fertility] for _ in range(n_rows)]
+    sets = [[(j, k) for j, row in enumerate(rows) for k in row] for rows in product(*choices)]
+    outputs = [y for y in sets if max(degrees(y).values()) <= fertility and all(allowed[cell] for cell in y)]
+    forbidden = [[cell] for cell in cells if not allowed[cell]]
+    forbidden += [[(j, k) for k in range(n_cols)] for j in range(n_rows) if n_cols > fertility]
+    forbidden += [[(j, k) for j in range(n_rows)] for k in range(n_cols) if n_rows > fertility]
+    parts = _table(outputs, names, used)
+    arrays = [np.array(y, int).reshape(-1, 2) for y in outputs]
+    corners = None
+    if hull and fertility > 1:
+        words = list(degrees([]))
+        rows = []
+        for y in outputs:
+            count = degrees(y)
+            levels = [
+                [up for up in product([0.0, 1.0], repeat=fertility - 1) if sum(up) >= count[w] - 1] for w in words
+            ]
+            links = [float(cell in y) for cell in cells]
+            rows += [links + [value for up in ups for value in up] for ups in product(*levels)]
+        corners = np.array(rows)
+    return Enumeration(arrays, parts, [np.array(y) for y in forbidden], corners)
+
+
+def _subsets(n: int) -> list[tuple[int, ...]]:
+    return [tuple(np.flatnonzero(bits).tolist()) for bits in product([0, 1], repeat=n)]
+
+
+def relaxed_inequalities(n_rows: int, n_cols: int, fertility: int, kinds: Sequence[str]) -> tuple[Floats, Floats]:
+    """(G, h) of the relaxed polytope Gz ≤ h, eqs. (3.2), (3.3) with z_jklm ≥ z_jk + z_lm − 1; a row a constraint."""
+    names = link_parts(n_rows, n_cols, fertility, kinds)
+    number = {name: r for r, name in enumerate(names)}
+    rows: list[dict[Any, float]] = []
+    bounds: list[float] = []
+    for side, count in (("source", n_rows), ("target", n_cols)):
+        for word in range(count):
+            row = {name: 1.0 for name in names if name[0] == "link" and name[1][side == "target"] == word}
+            rows.append(row | {(side, word, d): -1.0 for d in range(2, fertility + 1)})
+            bounds.append(1.0)
+    for name in names:
+        rows += [{name: -1.0}, {name: 1.0}]
+        bounds += [0.0, 1.0]
+        if name[0] == "pair":
+            a, b = ("link", name[1]), ("link", name[2])
+            rows += [{name: 1.0, a: -1.0}, {name: 1.0, b: -1.0}, {name: -1.0, a: 1.0, b: 1.0}]
+            bounds += [0.0, 0.0, 1.0]
+    matrix = np.zeros((len(rows), len(names)))
+    for r, row in enumerate(rows):
+        for name, value in row.items():
+            matrix[r, number[name]] = value
+    return matrix, np.array(bounds)
+
+
+@functools.cache
+def relaxed_corners(n_rows: int, n_cols: int, fertility: int, kinds: tuple[str, ...]) -> Floats:
+    """All corners of the relaxed polytope, by intersecting half-spaces."""
+    matrix, bounds = relaxed_inequalities(n_rows, n_cols, fertility, kinds)
+    names = link_parts(n_rows, n_cols, fertility, kinds)
+    inside = np.array([{"link": 0.2, "pair": 0.1}.get(name[0], 0.5) for name in names])
+    half_spaces = scipy.spatial.HalfspaceIntersection(np.hstack([matrix, -bounds[:, None]]), inside)
+    return np.unique(np.round(half_spaces.intersections, 9) + 0.0, axis=0)
