@@ -22,6 +22,7 @@ PAGES = [
     ("inputs", "Input kinds"),
     ("templates", "The template language"),
     ("choosing", "Choosing a loss and a learner"),
+    ("custom_structure", "A structure of your own"),
     ("cli", "Command line"),
     ("topics", "Topic models"),
     ("experiments", "Experiments"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures.base import Floats, Structure
 
-__all__ = ["Cost", "Hamming", "LabelCost"]
+__all__ = ["Cost", "Hamming", "LabelCost", "PartCost"]
 
 
 class Cost(ABC):
     """A cost that decomposes over the atoms of an output."""
 
     @abstractmethod
-    def parts(self, gold: Floats) -> tuple[Floats, float]:
-        """(p, q) such that ℓ(y', y) = p·z' + q, from the atoms z of the gold output; p has their shape."""
+    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
+        """(p, q) such that ℓ(y', y) = p·z' + q, from the atoms z of instance i's gold output; p has their shape."""
 
     def sparse_parts(
         self, space: Structure, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats
@@ -50,7 +51,7 @@ class Hamming(Cost):
             if not getattr(self, name) >= 0:
                 raise ParameterError(name, "Hamming", "a number ≥ 0", getattr(self, name))
 
-    def parts(self, gold: Floats) -> tuple[Floats, float]:
+    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
         p = self.false_positive * (1.0 - gold) - self.false_negative * gold
         return p, self.false_negative * float(gold.sum())
 
@@ -89,7 +90,7 @@ class LabelCost(Cost):
             raise ParameterError("cost", "LabelCost", "finite, ≥ 0 and zero on the diagonal", cost)
         self.cost: NDArray[np.float64] = matrix
 
-    def parts(self, gold: Floats) -> tuple[Floats, float]:
+    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
         if gold.size % len(self.cost):
             raise InputError(f"LabelCost is for {len(self.cost)} labels a position; got {gold.size} atoms")
         return (gold.reshape(-1, len(self.cost)) @ self.cost).ravel(), 0.0
@@ -101,3 +102,33 @@ class LabelCost(Cost):
         if n_labels != len(self.cost):
             raise InputError(f"LabelCost is for {len(self.cost)} labels; {type(space).__name__} has {n_labels}")
         return None  # nearly every label has a cost: instance by instance
+
+
+class PartCost(Cost):
+    """ℓ = p_i·z' + q_i with p_i and q_i given for every instance: costs that know more than the gold output.
+
+    Links that are neither right nor wrong, say, cost nothing: p is 0 there.
+
+    Examples
+    --------
+    >>> cost = PartCost([([-1.0, 0.0, 1.0], 1.0)])
+    >>> p, q = cost.parts(np.array([1.0, 0.0, 0.0]), 0)
+    >>> float(p @ np.array([0.0, 1.0, 0.0]) + q)
+    1.0
+    """
+
+    def __init__(self, costs: Sequence[tuple[ArrayLike, float]]) -> None:
+        self.costs = [(np.asarray(p, float), float(q)) for p, q in costs]
+        for i, (p, q) in enumerate(self.costs):
+            if not (np.isfinite(p).all() and np.isfinite(q)):
+                raise InputError(f"the cost of instance {i} is not finite")
+
+    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
+        if i >= len(self.costs):
+            raise InputError(f"PartCost holds the costs of {len(self.costs)} instances; asked for instance {i}")
+        p, q = self.costs[i]
+        if p.shape != gold.shape:
+            raise InputError(f"the cost of instance {i} has shape {p.shape}; expected {gold.shape}")
+        if p @ gold + q < -1e-9:
+            raise InputError(f"the gold output of instance {i} costs {p @ gold + q:g}; expected ≥ 0")
+        return p, q

@@ -18,6 +18,11 @@ Value and gradient come from one call of an oracle on part scores, eqs. (8) and 
 
 ``risk`` and ``ramp`` are the non-convex differences δL = L(β,γ) − L(β,0) of footnote 1: at β = 1 the upper bound
 log E exp γℓ of the expected cost, at β = ∞ the structured ramp loss.
+
+``slack_svm`` rescales the slack by the cost instead of the margin (Tsochantaridis et al. 2005; "slack scaling" in
+Sarawagi's overview), and needs an oracle of its own for the maximum of a product:
+
+    L = max_{y'} γℓ(y',y) (1 + θᵀ(φ(x,y') − φ(x,y))),          ∇L = γℓ(ŷ,y) F(ẑ − z).
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from typing import Any, NamedTuple
 
 from partwise._compile import Generic, composite
 from partwise.exceptions import ParameterError, unknown_name
-from partwise.structures.base import argmax, marginals, part_count
+from partwise.structures.base import argmax, marginals, part_count, slack_argmax
 
 __all__ = ["LOSSES", "Loss", "loss_parts"]
 
@@ -62,6 +67,12 @@ class SoftmaxDifference(NamedTuple):
     """L(β,γ) − L(β,0): a bound of the risk."""
 
     beta: float
+    gamma: float
+
+
+class SlackLoss(NamedTuple):
+    """max_{y'} γℓ(y',y)(1 + s·(z' − z)): slack rescaling."""
+
     gamma: float
 
 
@@ -174,44 +185,58 @@ def _(loss, space, gold, cost, i, scores, work, parts, spare):
     return value + loss.gamma * constant - plain
 
 
-LOSSES: dict[str, tuple[float, float, bool]] = {
-    "crf": (1.0, 0.0, False),
-    "softmax_margin": (1.0, 1.0, False),
-    "svm": (math.inf, 1.0, False),
-    "perceptron": (math.inf, 0.0, False),
-    "risk": (1.0, 1.0, True),
-    "ramp": (math.inf, 1.0, True),
-}
+@loss_parts.register(SlackLoss)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    n = part_count(space, i)
+    offset = 1.0 - gold_score(gold, loss, i, scores, work, spare)
+    for r in range(n):
+        spare[r] = 0.0
+    constant = add_cost(cost, i, 1.0, spare)
+    value = slack_argmax(space, i, scores, spare, constant, offset, work, parts)
+    price = constant  # ℓ(ŷ, y)
+    for r in range(n):
+        price += spare[r] * parts[r]
+    subtract_gold(gold, i, spare, parts)
+    for r in range(n):
+        parts[r] *= loss.gamma * price
+    return loss.gamma * value
 
 
 @dataclass(frozen=True)
 class Loss:
     """A point of the family: β ∈ (0, ∞], γ ≥ 0; ``difference`` selects δL = L(β,γ) − L(β,0).
 
+    ``slack`` (only at β = ∞) lets the cost rescale the slack instead of the margin.
+
     Examples
     --------
     >>> Loss.named("svm")
-    Loss(beta=inf, gamma=1.0, difference=False)
+    Loss(beta=inf, gamma=1.0, difference=False, slack=False)
     >>> Loss(beta=3.0, gamma=1.0).oracle
     'marginals'
+    >>> Loss.named("slack_svm").oracle
+    'slack'
     """
 
     beta: float = 1.0
     gamma: float = 0.0
     difference: bool = False
+    slack: bool = False
 
     def __post_init__(self) -> None:
         if not self.beta > 0:
             raise ParameterError("beta", "Loss", "a positive number or infinity", self.beta)
         if not (self.gamma >= 0 and math.isfinite(self.gamma)):
             raise ParameterError("gamma", "Loss", "a finite number ≥ 0", self.gamma)
+        if self.slack and (self.smooth or self.difference or self.gamma == 0):
+            raise ParameterError("slack", "Loss", "False unless β = ∞, γ > 0 and there is no difference", self.slack)
 
     @classmethod
     def named(cls, name: str) -> Loss:
         """The loss of that name; see the table above."""
         if name not in LOSSES:
             raise unknown_name("loss", name, LOSSES)
-        return cls(*LOSSES[name])
+        return LOSSES[name]
 
     @property
     def smooth(self) -> bool:
@@ -225,6 +250,8 @@ class Loss:
     @property
     def oracle(self) -> str:
         """The oracle of the structure that value and gradient need."""
+        if self.slack:
+            return "slack"
         return "marginals" if self.smooth else "argmax"
 
     @property
@@ -232,10 +259,25 @@ class Loss:
         """What the kernels see; its type says which oracle they call."""
         if self.difference:
             return SoftmaxDifference(self.beta, self.gamma) if self.smooth else MaxDifference(self.gamma)
+        if self.slack:
+            return SlackLoss(self.gamma)
         return SoftmaxLoss(self.beta, self.gamma) if self.smooth else MaxLoss(self.gamma)
 
     def __str__(self) -> str:
         for name, point in LOSSES.items():
-            if point == (self.beta, self.gamma, self.difference):
+            if point == self:
                 return name
-        return f"{'δ' if self.difference else ''}L(β={self.beta:g}, γ={self.gamma:g})"
+        kind = "δ" if self.difference else "slack " if self.slack else ""
+        return f"{kind}L(β={self.beta:g}, γ={self.gamma:g})"
+
+
+#: The losses that have names.
+LOSSES = {
+    "crf": Loss(1.0, 0.0),
+    "softmax_margin": Loss(1.0, 1.0),
+    "svm": Loss(math.inf, 1.0),
+    "perceptron": Loss(math.inf, 0.0),
+    "slack_svm": Loss(math.inf, 1.0, slack=True),
+    "risk": Loss(1.0, 1.0, difference=True),
+    "ramp": Loss(math.inf, 1.0, difference=True),
+}

@@ -7,7 +7,7 @@ with the enumeration of each, and inherits every check. A check takes (case, ins
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,8 +19,10 @@ from oracles import Enumeration
 
 from partwise.exceptions import CapabilityError, InputError
 from partwise.structures import base
+from partwise.structures.assignment import PAIRS, Assignment, RelaxedAssignment
 from partwise.structures.base import ORACLES, Structure
 from partwise.structures.chain import Chain
+from partwise.structures.matching import Matching
 from partwise.structures.multiclass import Multiclass
 
 Floats = NDArray[np.float64]
@@ -32,6 +34,12 @@ class Case:
 
     structure: Structure
     instances: list[Enumeration]
+    tame: Callable[[int, Floats], Floats] | None = None  # makes any scores such as the oracles accept
+    relaxed: bool = False  # argmax ranges over all corners of the polytope, which the outputs are only some of
+
+    def candidates(self, i: int) -> Enumeration:
+        """The outputs of an instance, or all corners if argmax may answer with any of them."""
+        return replace(self.instances[i], parts=self.instances[i].hull) if self.relaxed else self.instances[i]
 
 
 Check = Callable[[Case, int, Floats, np.random.Generator], None]
@@ -91,9 +99,74 @@ def interval_cases(draw: st.DrawFn) -> Case:
     return Case(oracles.Interval(sizes), [oracles.enumerate_interval(n) for n in sizes])
 
 
+def penalties(structure: Matching | Assignment) -> Callable[[int, Floats], Floats]:
+    """Turns fertility scores into penalties that grow with the fertility."""
+
+    def tame(i: int, scores: Floats) -> Floats:
+        start, levels = structure.n_atoms(i), structure.max_fertility - 1
+        stop = start + levels * sum(structure.size(i))
+        if levels:
+            scores[start:stop] = -np.sort(np.abs(scores[start:stop].reshape(-1, levels)), axis=1).ravel()
+        return scores
+
+    return tame
+
+
+@st.composite
+def link_sizes(draw: st.DrawFn, largest: int) -> list[tuple[int, int]]:
+    """Sizes (J, K) of at most ``largest`` cells."""
+    pairs = [(j, k) for j in range(1, 5) for k in range(1, 5) if j * k <= largest]
+    return draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=2))
+
+
+@st.composite
+def matching_cases(draw: st.DrawFn) -> Case:
+    """All matchings up to 4 × 4; with fertility parts few cells, because their polytope has many corners."""
+    fertility = draw(st.integers(1, 3))
+    sizes = draw(link_sizes({1: 16, 2: 4, 3: 2}[fertility]))
+    rng, constrained = np.random.default_rng(draw(st.integers(0, 999))), draw(st.booleans())
+    masks = [_mask(rng, size, constrained) for size in sizes]
+    structure = Matching(sizes, max_fertility=fertility, allowed=masks if constrained else None)
+    return Case(structure, [oracles.enumerate_links(fertility, mask) for mask in masks], penalties(structure))
+
+
+@st.composite
+def assignment_cases(draw: st.DrawFn) -> Case:
+    """Any mix of pairs; scores of any sign."""
+    fertility = draw(st.integers(1, 3))
+    sizes = draw(link_sizes({1: 12, 2: 9, 3: 6}[fertility]))
+    kinds = draw(st.lists(st.sampled_from([*PAIRS][: 2 if fertility == 1 else 3]), unique=True))
+    kinds.sort(key=[*PAIRS].index)
+    rng, constrained = np.random.default_rng(draw(st.integers(0, 999))), draw(st.booleans())
+    masks = [_mask(rng, size, constrained) for size in sizes]
+    structure = Assignment(sizes, max_fertility=fertility, pairs=kinds, allowed=masks if constrained else None)
+    return Case(structure, [oracles.enumerate_links(fertility, mask, kinds, hull=False) for mask in masks])
+
+
+@st.composite
+def relaxed_cases(draw: st.DrawFn) -> Case:
+    """Polytopes in few dimensions, whose corners can be listed."""
+    fertility = draw(st.integers(1, 2))
+    shapes = [(2, 2), (1, 3), (2, 1)] if fertility == 1 else [(1, 2), (2, 1)]
+    sizes = draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=2))
+    kinds = tuple(PAIRS)[: 2 if fertility == 1 else 3]
+    rng, constrained = np.random.default_rng(draw(st.integers(0, 999))), draw(st.booleans())
+    masks = [_mask(rng, size, constrained) for size in sizes]
+    structure = RelaxedAssignment(sizes, max_fertility=fertility, pairs=kinds, allowed=masks if constrained else None)
+    instances = []
+    for mask in masks:
+        corners = oracles.relaxed_corners(*mask.shape, fertility, kinds)
+        corners = corners[(corners[:, : mask.size][:, ~mask.ravel()] == 0).all(axis=1)]
+        instances.append(replace(oracles.enumerate_links(fertility, mask, kinds, hull=False), corners=corners))
+    return Case(structure, instances, penalties(structure), relaxed=True)
+
+
 REGISTRY[Multiclass] = multiclass_cases()
 REGISTRY[Chain] = chain_cases()
 REGISTRY[oracles.Interval] = interval_cases()
+REGISTRY[Matching] = matching_cases()
+REGISTRY[Assignment] = assignment_cases()
+REGISTRY[RelaxedAssignment] = relaxed_cases()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -111,12 +184,13 @@ SCORES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
 }
 
 
-def draw_scores(kind: str, instance: Enumeration, rng: np.random.Generator) -> Floats:
+def draw_scores(kind: str, case: Case, i: int, rng: np.random.Generator) -> Floats:
     """Part scores of that kind, of which some output has a finite sum."""
+    instance = case.instances[i]
     scores = SCORES[kind](rng, instance.parts.shape[1])
     possible = instance.parts[rng.integers(len(instance.outputs))] != 0
     scores[possible & np.isneginf(scores)] = 0.5
-    return scores
+    return scores if case.tame is None else case.tame(i, scores)
 
 
 def _slack(instance: Enumeration, scores: Floats) -> float:
@@ -127,7 +201,8 @@ def _slack(instance: Enumeration, scores: Floats) -> float:
 
 def _rank_of(instance: Enumeration, parts: Floats) -> int:
     """Which of the enumerated outputs these parts are."""
-    found = np.flatnonzero((instance.parts == parts).all(axis=1))
+    rounding = 1e-9 if instance.parts is instance.corners else 0.0  # corners are computed, outputs are not
+    found = np.flatnonzero((np.abs(instance.parts - parts) <= rounding).all(axis=1))
     assert len(found) == 1, f"not an output of the space: {parts}"
     return int(found[0])
 
@@ -143,7 +218,7 @@ def _dirty(case: Case, i: int) -> tuple[Floats, Floats]:
 
 
 def check_argmax(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
-    instance, slack = case.instances[i], _slack(case.instances[i], scores)
+    instance, slack = case.candidates(i), _slack(case.instances[i], scores)
     values, given = instance.values(scores), scores.copy()
     work, parts = _dirty(case, i)
     value = base.argmax(case.structure.pack, i, scores, work, parts)
@@ -154,8 +229,13 @@ def check_argmax(case: Case, i: int, scores: Floats, rng: np.random.Generator) -
 
 
 def check_argmax_of_nothing(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """An error, unless some output has no parts at all."""
+    nothing = np.full_like(scores, -np.inf)
+    if case.instances[i].values(nothing).max() > -np.inf:
+        check_argmax(case, i, nothing, rng)
+        return
     with pytest.raises(InputError, match=f"no output of instance {i} has a finite score"):
-        case.structure.argmax(i, np.full_like(scores, -np.inf))
+        case.structure.argmax(i, nothing)
 
 
 def check_marginals(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
@@ -211,7 +291,8 @@ def check_kbest(case: Case, i: int, scores: Floats, rng: np.random.Generator) ->
         assert base.kbest(case.structure.pack, i, scores, work, parts, values) == len(expected)
         np.testing.assert_array_equal(parts[: len(expected)], found)
         np.testing.assert_allclose(values[: len(expected)], expected, rtol=0, atol=slack)
-    assert len(case.structure.kbest(i, np.full_like(scores, -np.inf), 2)) == 0
+    nothing = np.full_like(scores, -np.inf)
+    assert len(case.structure.kbest(i, nothing, 2)) == len(instance.best_values(nothing, 2))
 
 
 def check_sample(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
@@ -239,12 +320,54 @@ def check_project(case: Case, i: int, scores: Floats, rng: np.random.Generator) 
     z = case.structure.project(i, scores)
     near = np.where(np.isneginf(scores), scores, np.clip(scores, -5.0, 5.0))
     np.testing.assert_allclose(case.structure.project(i, near), instance.project(near), rtol=0, atol=1e-7)
-    np.testing.assert_allclose(oracles.nearest_in_hull(instance.parts, z), z, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(oracles.nearest_in_hull(instance.hull, z), z, rtol=0, atol=1e-9)
     hopeless = np.isneginf(scores)
     assert not z[hopeless].any()
-    vertices = instance.parts[~instance.parts[:, hopeless].any(axis=1)]
+    vertices = instance.hull[~instance.hull[:, hopeless].any(axis=1)]
     angles = (vertices - z) @ np.where(hopeless, 0.0, scores - z)
     assert angles.max() <= 10 * slack
+
+
+def check_slack(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """max (p·z + q)(o + s·z) for integer costs of the atoms, the least cost of an output being 0 or more."""
+    structure, instance = case.structure, case.instances[i]
+    costs = np.zeros(structure.n_parts(i))
+    n_atoms = structure.n_atoms(i)
+    costs[:n_atoms] = rng.choice([1, 2, 6]) * rng.integers(-2, 3, size=n_atoms)
+    prices = instance.parts @ costs
+    constant = float(rng.integers(0, 3) - prices.min())
+    offset = float(rng.normal() * (1.0 + 0.5 * np.abs(scores[np.isfinite(scores)]).max()))
+    with np.errstate(invalid="ignore"):
+        values = (prices + constant) * (offset + instance.values(scores))
+    values[np.isneginf(instance.values(scores))] = -np.inf
+    slack = (1.0 + (prices + constant).max()) * _slack(instance, scores)
+    given, paid = scores.copy(), costs.copy()
+    work, parts = _dirty(case, i)
+    value = base.slack_argmax(structure.pack, i, scores, costs, constant, offset, work, parts)
+    np.testing.assert_allclose(value, values.max(), rtol=0, atol=slack)
+    np.testing.assert_allclose(values[_rank_of(instance, parts)], values.max(), rtol=0, atol=slack)
+    np.testing.assert_array_equal(structure.slack(i, scores, costs, constant, offset), parts)
+    np.testing.assert_array_equal(scores, given, "the scores were changed")
+    np.testing.assert_array_equal(costs, paid, "the costs were changed")
+    with pytest.raises(InputError, match=f"no output of instance {i} has a finite score"):
+        structure.slack(i, np.full_like(scores, -np.inf), costs, constant, offset)
+
+
+def check_marginal_entropy(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """H of the marginals of a Gibbs distribution is its entropy: there is no larger one; and its slope."""
+    structure, instance = case.structure, case.instances[i]
+    scores = np.where(np.isneginf(scores), scores, np.clip(scores, -5.0, 5.0))
+    mean = instance.marginals(scores)
+    if "marginal_entropy" not in structure.oracles:  # a tied chain, which is in check_missing_oracles
+        return
+    np.testing.assert_allclose(structure.marginal_entropy(i, mean)[0], instance.entropy(scores), rtol=0, atol=1e-9)
+    other = instance.marginals(np.where(np.isneginf(scores), scores, rng.normal(size=len(scores))))
+    point, direction, step = 0.5 * (mean + other), other - mean, 1e-5
+    _, slope = structure.marginal_entropy(i, point, direction)
+    above, below = (structure.marginal_entropy(i, point + sign * step * direction)[0] for sign in (1, -1))
+    assert abs(slope - (above - below) / (2 * step)) < 1e-6
+    corner = instance.parts[rng.integers(len(instance.outputs))]
+    assert structure.marginal_entropy(i, corner)[0] == 0.0
 
 
 # --------------------------------------------------------------------------------------------------
@@ -282,7 +405,7 @@ def check_encode_all(case: Case, i: int, scores: Floats, rng: np.random.Generato
 
 def check_missing_oracles(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
     """What is not declared fails by name, and nothing stands in for it."""
-    arguments = {"kbest": (1,), "sample": (1, rng)}
+    arguments = {"kbest": (1,), "sample": (1, rng), "slack": (scores,)}
     for oracle in ORACLES.keys() - case.structure.oracles:
         with pytest.raises(CapabilityError, match=f"{type(case.structure).__name__} has no {oracle}"):
             getattr(case.structure, oracle)(i, scores, *arguments.get(oracle, ()))
@@ -294,6 +417,8 @@ CHECKS: dict[str, list[Check]] = {
     "kbest": [check_kbest],
     "sample": [check_sample],
     "project": [check_project],
+    "marginal_entropy": [check_marginal_entropy],
+    "slack": [check_slack],
     "": [check_round_trip, check_constraints, check_encode_all, check_missing_oracles],
 }
 

@@ -80,7 +80,7 @@ def random_rows(rng: np.random.Generator, lengths: Sequence[int], n_attributes: 
 class Enumerated(Structure):
     """Any output spaces as lists of outputs: every oracle by looking at all of them."""
 
-    oracles = frozenset({"argmax", "marginals", "kbest"})
+    oracles = frozenset({"argmax", "marginals", "kbest", "slack"})
 
     def __init__(self, instances: Sequence[Enumeration], n_atoms: Sequence[int]) -> None:
         self.instances, self.atoms = list(instances), list(n_atoms)
@@ -110,6 +110,11 @@ class Enumerated(Structure):
         values = self.instances[i].values(scores).round(9)
         order = sorted(range(len(values)), key=lambda j: (-values[j], self.instances[i].outputs[j][::-1]))
         return self.instances[i].parts[order[:k]]
+
+    def slack(self, i: int, scores: Floats, costs: Floats, constant: float = 0.0, offset: float = 1.0) -> Floats:
+        instance = self.instances[i]
+        values = (instance.parts @ costs + constant) * (offset + instance.values(scores))
+        return instance.parts[best_output(instance, values)]
 
 
 def best_output(instance: Enumeration, values: Floats) -> int:

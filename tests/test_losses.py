@@ -193,16 +193,17 @@ def test_the_limit_is_the_maximum(gamma: float) -> None:
 
 
 def test_names() -> None:
-    assert LOSSES.keys() == {"crf", "softmax_margin", "svm", "perceptron", "risk", "ramp"}
+    assert LOSSES.keys() == {"crf", "softmax_margin", "svm", "perceptron", "slack_svm", "risk", "ramp"}
     for name in LOSSES:
         loss = Loss.named(name)
         assert str(loss) == name
-        assert loss.oracle == ("marginals" if loss.smooth else "argmax")
+        assert loss.oracle == ("marginals" if loss.smooth else "slack" if loss.slack else "argmax")
     assert (Loss.named("crf").beta, Loss.named("crf").gamma) == (1.0, 0.0)
     assert (Loss.named("softmax_margin").beta, Loss.named("softmax_margin").gamma) == (1.0, 1.0)
     assert (Loss.named("svm").beta, Loss.named("svm").gamma) == (INF, 1.0)
     assert (Loss.named("perceptron").beta, Loss.named("perceptron").gamma) == (INF, 0.0)
     assert str(Loss(3.0, 0.5)) == "L(β=3, γ=0.5)" and str(Loss(2.0, 1.0, True)) == "δL(β=2, γ=1)"
+    assert str(Loss(INF, 2.0, slack=True)) == "slack L(β=inf, γ=2)"
 
 
 def test_gold_costs_nothing_and_costs_are_counted() -> None:

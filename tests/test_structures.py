@@ -18,7 +18,7 @@ import partwise.structures
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures import base
 from partwise.structures._chain_kernels import forward_backward, log_forward_backward
-from partwise.structures.base import ORACLES, CompiledStructure, Structure
+from partwise.structures.base import ORACLES, CompiledStructure, Structure, space_sizes
 from partwise.structures.chain import Chain
 from partwise.structures.multiclass import Multiclass
 
@@ -38,7 +38,7 @@ def test_conformance(kind: type[Structure], check: Check, data: st.DataObject) -
     case = data.draw(REGISTRY[kind])
     i = data.draw(st.integers(0, len(case.instances) - 1))
     rng = np.random.default_rng(data.draw(st.integers(0, 9999)))
-    check(case, i, draw_scores(data.draw(st.sampled_from(list(SCORES))), case.instances[i], rng), rng)
+    check(case, i, draw_scores(data.draw(st.sampled_from(list(SCORES))), case, i, rng), rng)
 
 
 def test_every_structure_and_oracle_is_checked() -> None:
@@ -258,3 +258,13 @@ def test_messages_of_multiclass() -> None:
 def test_no_instances_at_all(space: CompiledStructure) -> None:
     offsets, numbers, values = space.encode_all([])
     assert len(space) == 0 and offsets.tolist() == [0] and len(numbers) == len(values) == 0
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_sizes_in_closed_form(order: int, tied: bool) -> None:
+    chain = Chain([1, 2, 3, 4, 7], 3, order=order, tied=tied)
+    parts, work = np.zeros((2, len(chain)), np.int64)
+    space_sizes(chain.pack, parts, work)
+    assert [sizes.tolist() for sizes in chain.instance_sizes()] == [parts.tolist(), work.tolist()]
+    assert parts.tolist() == [chain.n_parts(i) for i in range(len(chain))]

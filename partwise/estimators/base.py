@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.exceptions import ParameterError, StorageError
+from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners import Learner, Perceptron, find_learner
 from partwise.losses import Loss
+from partwise.storage import Checkpoint
 from partwise.storage import load as load_file
 from partwise.storage import save as save_file
 
-__all__ = ["MODELS", "StoredModel", "load_model", "make_learner", "make_loss", "thread_count"]
+__all__ = ["MODELS", "GuardedCheckpoint", "StoredModel", "load_model", "make_learner", "make_loss", "thread_count"]
 
 
 def make_loss(loss: Any, learner: Any = None) -> Loss:
@@ -57,6 +58,31 @@ def thread_count(n_jobs: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class GuardedCheckpoint:
+    """A checkpoint that belongs to one run: same settings, same data."""
+
+    def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
+        self.file, self.fingerprint = Checkpoint(path), fingerprint
+
+    def due(self, step: int) -> bool:
+        return self.file.due(step)
+
+    def exists(self) -> bool:
+        return self.file.exists()
+
+    def save(self, state: dict[str, Any]) -> None:
+        self.file.save({**state, "fingerprint": self.fingerprint})
+
+    def load(self) -> dict[str, Any]:
+        state = self.file.load()
+        if state.pop("fingerprint", None) != self.fingerprint:
+            raise InputError(
+                f"checkpoint {self.file.path} belongs to another run (other settings or data); "
+                "remove it, or continue with what it was made from"
+            )
+        return state
+
+
 MODELS: dict[str, type[StoredModel]] = {}
 
 
@@ -93,7 +119,8 @@ class StoredModel:
 
 def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     """Read a model of any kind."""
-    import partwise.estimators  # noqa: F401  (registers the kinds)
+    import partwise.alignment
+    import partwise.estimators  # noqa: F401  (both register their kinds)
 
     stored = load_file(path, mmap=mmap)
     if stored.kind not in MODELS:
@@ -117,7 +144,7 @@ def params_to_json(params: dict[str, Any]) -> dict[str, Any]:
 
     def plain(value: Any) -> Any:
         if isinstance(value, Loss):
-            return {"loss": [float(value.beta), float(value.gamma), value.difference]}
+            return {"loss": [float(value.beta), float(value.gamma), value.difference, value.slack]}
         if isinstance(value, Learner):
             from partwise.learners import LEARNERS
 

@@ -36,7 +36,11 @@ __all__ = ["ExactDCA", "KBestMIRA"]
 
 @kernel
 def hildreth(gram, offsets, count, C, alpha, tolerance):
-    """alpha ← argmax_{α ≥ 0, Σα ≤ 1} α·offsets − C/2 αᵀ gram α over the first ``count`` rows; warm-started."""
+    """alpha ← argmax_{α ≥ 0, Σα ≤ 1} α·offsets − C/2 αᵀ gram α over the first ``count`` rows; warm-started.
+
+    It ends when no exchange of weight is worth more than ``tolerance``, which bounds the duality gap
+    max_k⁺ w_k − Σ_k α_k w_k, w = offsets − C gram α, by the same.
+    """
     worth = np.empty(count)  # gradient of the dual: what a little more of a row is worth
     for k in range(count):
         worth[k] = offsets[k]

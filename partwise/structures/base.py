@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partwise._compile import Generic
+from partwise._compile import Generic, kernel
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 
 __all__ = [
@@ -33,10 +33,12 @@ __all__ = [
     "Structure",
     "argmax",
     "kbest",
+    "marginal_entropy",
     "marginals",
     "part_count",
     "project",
     "score_of",
+    "slack_argmax",
     "work_size",
 ]
 
@@ -49,6 +51,8 @@ ORACLES = {
     "kbest": "the k outputs of largest score, in order",
     "sample": "draws from the Gibbs distribution of the scores, eq. (5)",
     "project": "Euclidean projection onto the marginal polytope",
+    "marginal_entropy": "entropy of the maximum-entropy distribution with given marginals (chains: untied ones only)",
+    "slack": "the output of largest cost × (offset + score), for slack rescaling",
 }
 
 
@@ -84,6 +88,30 @@ def kbest(space, i, scores, work, parts, values):
 @Generic
 def project(space, i, point, work, parts):
     """parts ← argmin_z ‖z − point‖² over the convex hull of Y(x_i); returns −inf if no output is allowed."""
+
+
+@kernel
+def space_sizes(space, parts, work):
+    """parts[i], work[i] ← what ``part_count`` and ``work_size`` say, for every instance."""
+    for i in range(parts.shape[0]):
+        parts[i] = part_count(space, i)
+        work[i] = work_size(space, i)
+
+
+@Generic
+def slack_argmax(space, i, scores, costs, constant, offset, work, parts):
+    """parts ← argmax_z (costs·z + constant)(offset + scores·z); returns the maximum, −inf if no output is allowed.
+
+    ``costs`` is zero beyond the atoms, and no output has a cost below 0.
+    """
+
+
+@Generic
+def marginal_entropy(space, i, parts, direction):
+    """(H(μ), its slope along ``direction``) where H(μ) is the largest entropy of a distribution with E[z] = μ = parts.
+
+    H is the conjugate of log Z, eq. (6): log Z(s) = max_μ s·μ + H(μ). A part with μ = 0 counts for nothing.
+    """
 
 
 def score_of(scores: Floats, parts: Floats) -> float:
@@ -123,7 +151,7 @@ class Structure(ABC):
     {0, 2}
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset()
+    oracles: frozenset[str] = frozenset()  # of a class: what its instances may have
 
     @abstractmethod
     def __len__(self) -> int:
@@ -140,6 +168,10 @@ class Structure(ABC):
     def n_atoms(self, i: int) -> int:
         """How many of the first parts a cost may count; all of them unless a subclass says otherwise."""
         return self.n_parts(i)
+
+    def instance_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(number of parts, length of the oracles' work array) of every instance, shape (n,) each."""
+        return np.array([self.n_parts(i) for i in range(len(self))], np.int64), np.zeros(len(self), np.int64)
 
     def decode(self, i: int, parts: Floats) -> Any:
         """The output y with χ(y) = parts."""
@@ -164,6 +196,18 @@ class Structure(ABC):
     def project(self, i: int, point: Floats) -> Floats:
         """argmin_z ‖z − point‖² over the marginal polytope."""
         raise self._lacks("project")
+
+    def slack(self, i: int, scores: Floats, costs: Floats, constant: float = 0.0, offset: float = 1.0) -> Floats:
+        """The parts of the output of largest (costs·z + constant)(offset + scores·z), for slack rescaling."""
+        raise self._lacks("slack")
+
+    def slack_obstacle(self, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats) -> str | None:
+        """Why ``slack`` cannot take these costs (sparse, those of all instances), or None if it can."""
+        return None
+
+    def marginal_entropy(self, i: int, parts: Floats, direction: Floats | None = None) -> tuple[float, float]:
+        """(H(parts), its slope along a direction): the largest entropy of a distribution with these marginals."""
+        raise self._lacks("marginal_entropy")
 
     def entropy(self, i: int, scores: Floats) -> float:
         """H = log Z − scores·E[z], by eq. (6)."""
@@ -223,6 +267,11 @@ class CompiledStructure(Structure):
     def n_parts(self, i: int) -> int:
         return int(part_count(self.pack, i))
 
+    def instance_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        parts, work = np.zeros((2, len(self)), np.int64)
+        space_sizes(self.pack, parts, work)
+        return parts, work
+
     def _buffers(self, i: int, scores: ArrayLike, rows: int = 0) -> tuple[Floats, Floats, Floats]:
         n = self.n_parts(i)
         values = np.ascontiguousarray(scores, float)
@@ -239,10 +288,14 @@ class CompiledStructure(Structure):
         return parts
 
     def marginals(self, i: int, scores: ArrayLike) -> tuple[float, Floats]:
+        if "marginals" not in self.oracles:
+            raise self._lacks("marginals")
         values, work, parts = self._buffers(i, scores)
         return float(marginals(self.pack, i, values, work, parts)), parts
 
     def kbest(self, i: int, scores: ArrayLike, k: int) -> Floats:
+        if "kbest" not in self.oracles:
+            raise self._lacks("kbest")
         if k < 1:
             raise ParameterError("k", type(self).__name__ + ".kbest", "at least 1", k)
         values, work, parts = self._buffers(i, scores, rows=k)
@@ -255,6 +308,30 @@ class CompiledStructure(Structure):
         if project(self.pack, i, values, work, parts) == -np.inf:
             raise InputError(f"no output of instance {i} has a finite score")
         return parts
+
+    def slack(self, i: int, scores: ArrayLike, costs: ArrayLike, constant: float = 0.0, offset: float = 1.0) -> Floats:
+        if "slack" not in self.oracles:
+            raise self._lacks("slack")
+        values, work, parts = self._buffers(i, scores)
+        prices, _, _ = self._buffers(i, costs)
+        used = np.flatnonzero(prices).astype(np.int32)
+        starts = np.zeros(len(self) + 1, np.int64)
+        starts[i + 1 :] = len(used)
+        reason = self.slack_obstacle(starts, used, prices[used])
+        if reason is not None:
+            raise InputError(reason)
+        if slack_argmax(self.pack, i, values, prices, float(constant), float(offset), work, parts) == -np.inf:
+            raise InputError(f"no output of instance {i} has a finite score")
+        return parts
+
+    def marginal_entropy(self, i: int, parts: ArrayLike, direction: ArrayLike | None = None) -> tuple[float, float]:
+        if "marginal_entropy" not in self.oracles:
+            raise self._lacks("marginal_entropy")
+        point, _, along = self._buffers(i, parts)
+        if direction is not None:
+            along, _, _ = self._buffers(i, direction)
+        value, slope = marginal_entropy(self.pack, i, point, along)
+        return float(value), float(slope)
 
 
 # Structures in plain Python: the generic functions call the methods, and check what comes back.
@@ -271,6 +348,16 @@ def _checked(space: Structure, i: int, oracle: str, result: Any, shape: tuple[in
     return array
 
 
+def _output(space: Structure, i: int, oracle: str, result: Any) -> Floats:
+    """The parts of one output, as a maximising oracle returned them: of the right shape and inside the space."""
+    best = _checked(space, i, oracle, result, (space.n_parts(i),))
+    if not space.allows(i, best):
+        raise InputError(
+            f"{type(space).__name__}.{oracle} left the output space of instance {i}: " + space.forbidden_part(i, best)
+        )
+    return best
+
+
 @part_count.register(Structure)
 def _(space: Structure, i: int) -> int:
     return space.n_parts(i)
@@ -284,11 +371,7 @@ def _(space: Structure, i: int) -> int:
 @argmax.register(Structure)
 def _(space: Structure, i: int, scores: Floats, work: Floats, parts: Floats) -> float:
     n = space.n_parts(i)
-    best = _checked(space, i, "argmax", space.argmax(i, scores[:n]), (n,))
-    if not space.allows(i, best):
-        raise InputError(
-            f"{type(space).__name__}.argmax left the output space of instance {i}: " + space.forbidden_part(i, best)
-        )
+    best = _output(space, i, "argmax", space.argmax(i, scores[:n]))
     parts[:n] = best
     return score_of(scores[:n], best)
 
@@ -317,3 +400,27 @@ def _(space: Structure, i: int, point: Floats, work: Floats, parts: Floats) -> f
     n = space.n_parts(i)
     parts[:n] = _checked(space, i, "project", space.project(i, point[:n]), (n,))
     return 0.0
+
+
+@slack_argmax.register(Structure)
+def _(
+    space: Structure,
+    i: int,
+    scores: Floats,
+    costs: Floats,
+    constant: float,
+    offset: float,
+    work: Floats,
+    parts: Floats,
+) -> float:
+    n = space.n_parts(i)
+    best = _output(space, i, "slack", space.slack(i, scores[:n], costs[:n], constant, offset))
+    parts[:n] = best
+    price = score_of(costs[:n], best) + constant
+    return price * (offset + score_of(scores[:n], best)) if price != 0.0 else 0.0
+
+
+@marginal_entropy.register(Structure)
+def _(space: Structure, i: int, parts: Floats, direction: Floats) -> tuple[float, float]:
+    n = space.n_parts(i)
+    return space.marginal_entropy(i, parts[:n], direction[:n])

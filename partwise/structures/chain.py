@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures import _chain_ranked as ranked
+from partwise.structures import _chain_slack  # noqa: F401  (registers the oracle)
 from partwise.structures._chain_kernels import ChainSpace, block_start, mask_scores
 from partwise.structures.base import CompiledStructure, Floats
 
@@ -57,7 +58,8 @@ class Chain(CompiledStructure):
     start, stop : (n_labels,) bool, optional
         Labels that may stand first, last.
 
-    Complexity: O(T·L^{order+1}) time for argmax and marginals.
+    Complexity: O(T·L^{order+1}) time for argmax and marginals; times the number of values that the cost can
+    take for slack rescaling, T + 1 with a Hamming cost. Costs must be integers there.
 
     Examples
     --------
@@ -70,7 +72,9 @@ class Chain(CompiledStructure):
     [[0.47, 0.53], [0.44, 0.56], [0.15, 0.85]]
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "marginals", "kbest", "sample"})
+    oracles = frozenset({"argmax", "marginals", "kbest", "sample", "marginal_entropy", "slack"})
+    #: What needs the pair marginals of every position: a tied chain has only their sums.
+    untied_oracles = frozenset({"marginal_entropy"})
 
     def __init__(
         self,
@@ -95,6 +99,8 @@ class Chain(CompiledStructure):
         if (sizes < 1).any():
             raise InputError(f"instance {int(np.argmin(sizes))} is an empty sequence; expected at least one position")
         self.lengths, self.n_labels, self.order, self.tied = sizes, int(n_labels), int(order), bool(tied)
+        if tied:
+            self.oracles = type(self).oracles - self.untied_oracles
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         blocks = transition_blocks(self.n_labels, self.order)
@@ -102,6 +108,7 @@ class Chain(CompiledStructure):
             offsets,
             self.n_labels,
             self.order,
+            self.n_labels ** np.arange(self.order + 1),
             blocks,
             0 if tied else self.n_labels ** (self.order + 1),
             self._allowed_rows(offsets, allowed, start, stop),
@@ -158,6 +165,15 @@ class Chain(CompiledStructure):
 
     def n_atoms(self, i: int) -> int:
         return int(self.lengths[i]) * self.n_labels
+
+    def instance_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As ``part_count`` and ``work_size`` have it, in closed form: nothing to compile."""
+        pack, last = self._pack, np.full(len(self), self.order)
+        if not self.tied:
+            last = np.minimum(self.lengths - 1, self.order)
+        more = np.maximum(self.lengths - 1 - self.order, 0) * pack.stride
+        parts = self.lengths * self.n_labels + pack.blocks[last + 1] + more
+        return parts, 2 * parts + (2 * self.lengths + 1) * pack.powers[-1]
 
     def encode(self, i: int, y: ArrayLike) -> Floats:
         parts = np.zeros(self.n_parts(i))
@@ -228,6 +244,16 @@ class Chain(CompiledStructure):
             if start + history * self.n_labels + y[t] == number:
                 return f"label {y[t]} after label {y[t - 1]} at position {t} is forbidden by the constraints"
         return f"transition part {number} is forbidden by the constraints"
+
+    def slack_obstacle(self, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats) -> str | None:
+        odd = np.flatnonzero(values != np.rint(values))
+        if not len(odd):
+            return None
+        i = int(np.searchsorted(offsets, odd[0], side="right")) - 1
+        return (
+            f"part {numbers[odd[0]]} of instance {i} costs {values[odd[0]]:g}; slack rescaling on a Chain adds up "
+            "integer costs: multiply them by a number that makes them whole and divide gamma by it"
+        )
 
     def sample(self, i: int, scores: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
         values, work, _ = self._buffers(i, scores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +17,11 @@ from partwise.structures.base import (
     Floats,
     argmax,
     kbest,
+    marginal_entropy,
     marginals,
     part_count,
     project,
+    slack_argmax,
     work_size,
 )
 
@@ -161,6 +163,34 @@ def _(space, i, point, work, parts):
     return top
 
 
+@slack_argmax.register(MulticlassSpace)
+def _(space, i, scores, costs, constant, offset, work, parts):
+    n = space.n_labels
+    s = masked(space, i, scores, work)
+    fill(parts, 0, n, 0.0)
+    best, top = -1, -np.inf
+    for b in range(n):
+        if s[b] > -np.inf:
+            value = (costs[b] + constant) * (offset + s[b])
+            if value > top:
+                best, top = b, value
+    if best >= 0:
+        parts[best] = 1.0
+    return top
+
+
+@marginal_entropy.register(MulticlassSpace)
+def _(space, i, parts, direction):
+    """H = −Σ_b μ_b log μ_b; its slope −Σ_b δ_b log μ_b, the sum of δ being 0."""
+    value, slope = 0.0, 0.0
+    for b in range(space.n_labels):
+        if parts[b] > 0.0:
+            size = math.log(parts[b])
+            value -= parts[b] * size
+            slope -= direction[b] * size
+    return value, slope
+
+
 class Multiclass(CompiledStructure):
     """y ∈ {0..L−1} with score s_y: n instances of one variable each, whose L parts are all atoms.
 
@@ -186,7 +216,7 @@ class Multiclass(CompiledStructure):
     [0.6, 0.4, 0.0]
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "marginals", "kbest", "sample", "project"})
+    oracles = frozenset({"argmax", "marginals", "kbest", "sample", "project", "marginal_entropy", "slack"})
 
     def __init__(self, n: int, n_labels: int, *, allowed: ArrayLike | None = None) -> None:
         if n < 0:
