@@ -1,0 +1,76 @@
+"""From two directions to one alignment: Och and Ney (2003), Koehn et al. (2003)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from partwise.exceptions import unknown_name
+
+__all__ = ["SYMMETRISATIONS", "symmetrise"]
+
+Link = tuple[int, int]
+
+_BESIDE = ((-1, 0), (0, -1), (1, 0), (0, 1))
+_AROUND = (*_BESIDE, (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def symmetrise(forward: Iterable[Link], backward: Iterable[Link], method: str = "grow-diag-final") -> list[Link]:
+    """One set of links (i, j) from those of both directions, in ascending order.
+
+    Parameters
+    ----------
+    forward, backward : links (source position, target position) of the two directions
+    method : str
+        "intersection" and "union"; "grow": the intersection, and again and again those links of the union that stand
+        beside a chosen one and have a word without a link so far; "grow-diag": diagonal neighbours too; "-final": then
+        also each other link of a direction with a word that has none; "-final-and": only those with two such words.
+
+    Examples
+    --------
+    >>> symmetrise([(0, 0), (1, 1), (3, 3)], [(0, 0), (1, 2), (3, 3)], "grow-diag")
+    [(0, 0), (1, 1), (1, 2), (3, 3)]
+    """
+    if method not in SYMMETRISATIONS:
+        raise unknown_name("method", method, SYMMETRISATIONS)
+    return sorted(SYMMETRISATIONS[method](set(forward), set(backward)))
+
+
+def _grow(
+    forward: set[Link], backward: set[Link], around: tuple[Link, ...], final: bool = False, both: bool = False
+) -> set[Link]:
+    union, chosen = forward | backward, forward & backward
+    sources, targets = {i for i, _ in chosen}, {j for _, j in chosen}
+
+    def add(link: Link) -> None:
+        chosen.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    grown = True
+    while grown:
+        grown = False
+        # In the order of the target, then the source, as the scripts of Moses do; a link added now is grown from later.
+        for i, j in sorted(chosen, key=lambda link: (link[1], link[0])):
+            for di, dj in around:
+                near = (i + di, j + dj)
+                if near in union and near not in chosen and (near[0] not in sources or near[1] not in targets):
+                    add(near)
+                    grown = True
+    for direction in (forward, backward) if final else ():
+        for i, j in sorted(direction - chosen, key=lambda link: (link[1], link[0])):
+            free = (i not in sources, j not in targets)
+            if all(free) if both else any(free):
+                add((i, j))
+    return chosen
+
+
+SYMMETRISATIONS: dict[str, Callable[[set[Link], set[Link]], set[Link]]] = {
+    "forward": lambda forward, backward: forward,
+    "backward": lambda forward, backward: backward,
+    "intersection": lambda forward, backward: forward & backward,
+    "union": lambda forward, backward: forward | backward,
+    "grow": lambda forward, backward: _grow(forward, backward, _BESIDE),
+    "grow-diag": lambda forward, backward: _grow(forward, backward, _AROUND),
+    "grow-diag-final": lambda forward, backward: _grow(forward, backward, _AROUND, True),
+    "grow-diag-final-and": lambda forward, backward: _grow(forward, backward, _AROUND, True, True),
+}
