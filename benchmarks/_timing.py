@@ -136,6 +136,7 @@ def peak_memory() -> float:
 def child(code: str, *args: str, **env: str) -> tuple[Any, Clock]:
     """Run ``code`` in a new Python; (what it printed last, as JSON; time of the whole process)."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [HERE, *sys.path])), **env}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode on disk
     begin, before = time.perf_counter(), os.times()
     done = subprocess.run(
         [sys.executable, "-c", code, *args], env=environment, capture_output=True, text=True, check=False
@@ -145,6 +146,16 @@ def child(code: str, *args: str, **env: str) -> tuple[Any, Clock]:
     if done.returncode:
         raise RuntimeError(f"a child process failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1]), Clock(wall, cpu)
+
+
+def rounds(work: Callable[[], Any], count: int) -> None:
+    """Do the work so often in this process, and print the seconds of the quickest time but the first."""
+    seconds = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - begin)
+    print(json.dumps({"seconds": min(seconds[1:], default=seconds[0])}))
 
 
 def machine() -> dict[str, Any]:
@@ -191,9 +202,9 @@ class Row:
         return [self.what, *both, text(self.ratio_form, self.ratio), self.target, verdict]
 
 
-def print_table(title: str, rows: list[Row]) -> None:
+def print_table(title: str, rows: list[Row], peer: str = "CRFsuite") -> None:
     """The rows in aligned plain text."""
-    table = [["", "CRFsuite", "partwise", "ratio", "target", "met"], *(row.cells() for row in rows)]
+    table = [["", peer, "partwise", "ratio", "target", "met"], *(row.cells() for row in rows)]
     widths = [max(len(line[column]) for line in table) for column in range(6)]
     print(f"\n{title}")
     for line in table:
@@ -232,8 +243,9 @@ y = [np.array([numbers.setdefault(label, len(numbers)) for label in labels]) for
 rows = Vocabulary().read(X, grow=True)
 n = len(numbers)
 layout = RowLayout.observed(rows, np.concatenate(y), n)
-features = ChainFeatures(layout.pack(rows), layout.dim, n)
-LBFGS(C=0.5, max_passes=10).fit(Problem(Chain(np.diff(rows.offsets), n), features, y, "crf"))
+features, space = ChainFeatures(layout.pack(rows), layout.dim, n), Chain(np.diff(rows.offsets), n)
+del rows
+LBFGS(C=0.5, max_passes=10).fit(Problem(space, features, y, "crf"))
 print(json.dumps(peak_memory()))
 """
 

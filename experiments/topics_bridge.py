@@ -6,20 +6,19 @@ and its log-odds compared with the enumerated ones, as appendix 4.B.1 did in exp
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import time
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from partwise.experiment import Cell, Context, markdown_table, register
 from partwise.topics import class_posterior
 from partwise.topics.corpus import Corpus, pack
 from partwise.topics.transforms import block_transformation, class_dependent_topics
 
-__all__ = ["run"]
+__all__ = ["draw", "run", "table"]
 
 METHODS: dict[str, dict[str, Any]] = {
     "bridge": {},
@@ -52,12 +51,8 @@ def synthetic(n_documents: int, length: int, seed: int) -> tuple[Corpus, np.ndar
 
 
 def run(
-    n_documents: int = 20,
-    length: int = 8,
-    repeats: int = 40,
-    budgets: tuple[int, ...] = (100, 500, 2500),
-    seed: int = 0,
-) -> dict[str, Any]:
+    method: str, budget: int, n_documents: int = 20, length: int = 8, repeats: int = 40, seed: int = 0
+) -> dict[str, float]:
     """Bias, standard deviation and root mean square error of the log-odds, and how honest the errors are.
 
     ``budget`` is the Gibbs sweeps a class; annealed importance sampling spends it on 8 runs.
@@ -66,53 +61,67 @@ def run(
     truth = np.array(
         [
             [log_evidence(corpus.words[a:b], topics[y], alpha) for y in range(2)]
-            for a, b in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True)
+            for a, b in itertools.pairwise(corpus.offsets)
         ]
     )
     odds = truth[:, 1] - truth[:, 0]
-    result: dict[str, Any] = {
-        "documents": n_documents,
-        "length": length,
-        "repeats": repeats,
-        "estimators": [],
+    settings = METHODS[method]
+    samples = budget // settings.get("n_chains", 1)
+    arguments = {"method": method, "n_samples": samples, "burn_in": 50, **settings}
+    class_posterior(corpus, topics, np.full(2, 0.5), alpha, **arguments)  # compiles
+    begin = time.process_time()
+    estimates, errors = [], []
+    for repeat in range(repeats):
+        found = class_posterior(corpus, topics, np.full(2, 0.5), alpha, seed=1000 + repeat, **arguments)
+        estimates.append(found.log_ratios[:, 1] - found.log_ratios[:, 0])
+        errors.append(np.hypot(found.ratio_errors[:, 0], found.ratio_errors[:, 1]))
+    seconds = time.process_time() - begin
+    difference = np.array(estimates) - odds
+    spread = difference.std(axis=0, ddof=1)
+    return {
+        "bias": float(np.abs(difference.mean(axis=0)).mean()),
+        "bias_noise": float((spread / np.sqrt(repeats)).mean()),
+        "standard_deviation": float(spread.mean()),
+        "rmse": float(np.sqrt((difference**2).mean())),
+        "claimed_error": float(np.mean(errors)),
+        "milliseconds_per_document": 1000 * seconds / repeats / n_documents,
     }
-    for method, settings in METHODS.items():
-        for budget in budgets:
-            samples = budget // settings.get("n_chains", 1)
-            arguments = {"method": method, "n_samples": samples, "burn_in": 50, **settings}
-            class_posterior(corpus, topics, np.full(2, 0.5), alpha, **arguments)  # compiles
-            start = time.perf_counter()
-            estimates, errors = [], []
-            for repeat in range(repeats):
-                found = class_posterior(corpus, topics, np.full(2, 0.5), alpha, seed=1000 + repeat, **arguments)
-                estimates.append(found.log_ratios[:, 1] - found.log_ratios[:, 0])
-                errors.append(np.hypot(found.ratio_errors[:, 0], found.ratio_errors[:, 1]))
-            seconds = time.perf_counter() - start
-            difference = np.array(estimates) - odds
-            spread = difference.std(axis=0, ddof=1)
-            result["estimators"].append(
-                {
-                    "method": method,
-                    "budget": budget,
-                    "bias": float(np.abs(difference.mean(axis=0)).mean()),
-                    "bias_noise": float((spread / np.sqrt(repeats)).mean()),
-                    "standard_deviation": float(spread.mean()),
-                    "rmse": float(np.sqrt((difference**2).mean())),
-                    "claimed_error": float(np.mean(errors)),
-                    "milliseconds_per_document": 1000 * seconds / repeats / n_documents,
-                }
-            )
-    return result
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--documents", type=int, default=20)
-    parser.add_argument("--length", type=int, default=8)
-    parser.add_argument("--repeats", type=int, default=40)
-    options = parser.parse_args()
-    print(json.dumps(run(options.documents, options.length, options.repeats), indent=1))
+HEADER = {
+    "bias": "mean bias, absolute",
+    "bias_noise": "its noise",
+    "standard_deviation": "standard deviation",
+    "claimed_error": "claimed error",
+    "rmse": "RMSE",
+    "milliseconds_per_document": "ms a document",
+}
 
 
-if __name__ == "__main__":
-    main()
+def table(cells: list[Cell], context: Context) -> str:
+    rows = [[c.settings["method"], c.settings["budget"], *(f"{c.result[key]:.4f}" for key in HEADER)] for c in cells]
+    shown = markdown_table(["estimator", "sweeps a class", *HEADER.values()], rows)
+    quick = "Quick variant: few documents and repeats. " if context.quick else ""
+    return f"{quick}Errors of log p(w | y=1)/p(w | y=0), whose truth is enumerated.\n\n{shown}"
+
+
+def draw(figure: Any, cells: list[Cell], context: Context) -> None:
+    axes = figure.subplots()
+    for method in METHODS:
+        own = [cell for cell in cells if cell.settings["method"] == method]
+        axes.loglog([c.settings["budget"] for c in own], [c.result["rmse"] for c in own], "o-", label=method)
+    axes.set_xlabel("Gibbs sweeps a class")
+    axes.set_ylabel("root mean square error of the log-odds")
+    axes.legend()
+
+
+register(
+    "bridge-sampling",
+    run,
+    description="Bias and variance of estimators of the class posterior, on documents whose posterior is enumerated",
+    paper="Lacoste-Julien (2009), appendix 4.B.",
+    cells=[{"method": method, "budget": budget} for method in METHODS for budget in (100, 500, 2500)],
+    quick=[{"method": method, "budget": 100, "n_documents": 4, "length": 5, "repeats": 5} for method in METHODS],
+    table=table,
+    draw=draw,
+)

@@ -13,8 +13,8 @@ from partwise._version import __version__
 
 if TYPE_CHECKING:
     from partwise.costs import Hamming, LabelCost
-    from partwise.estimators import SequenceLabeler, StackedLabeler
-    from partwise.learners import DCA, LBFGS, SGD, ExactDCA, KBestMIRA, Perceptron
+    from partwise.estimators import SequenceLabeler, StackedLabeler, StructuredClassifier
+    from partwise.learners import DCA, LBFGS, SGD, ExactDCA, KBestMIRA, NSlack, OneSlack, Perceptron
     from partwise.losses import Loss
     from partwise.problem import Problem
     from partwise.structures import Chain, Multiclass, Structure
@@ -30,11 +30,14 @@ __all__ = [
     "LabelCost",
     "Loss",
     "Multiclass",
+    "NSlack",
+    "OneSlack",
     "Perceptron",
     "Problem",
     "SequenceLabeler",
     "StackedLabeler",
     "Structure",
+    "StructuredClassifier",
     "__version__",
 ]
 
@@ -43,11 +46,14 @@ _HOME = {
     "LabelCost": "costs",
     "SequenceLabeler": "estimators",
     "StackedLabeler": "estimators",
+    "StructuredClassifier": "estimators",
     "DCA": "learners",
     "LBFGS": "learners",
     "SGD": "learners",
     "ExactDCA": "learners",
     "KBestMIRA": "learners",
+    "NSlack": "learners",
+    "OneSlack": "learners",
     "Perceptron": "learners",
     "Loss": "losses",
     "Problem": "problem",

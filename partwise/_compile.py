@@ -14,8 +14,10 @@ from __future__ import annotations
 import functools
 import getpass
 import hashlib
+import importlib
 import inspect
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,12 +26,20 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
+from numba.core.dispatcher import Dispatcher
 from numba.extending import overload, register_jitable
+
+from partwise._ingredients import IngredientCompiler
 
 __all__ = ["Generic", "composite", "kernel", "native"]
 
 # Sums may be reordered and fused (so that they vectorise), but infinities and NaNs keep their meaning.
 FAST = frozenset({"reassoc", "contract", "nsz"})
+
+# How to compile what only other compiled code calls.
+INGREDIENT: dict[str, Any] = {
+    "fastmath": set(FAST), "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": IngredientCompiler,
+}  # fmt: skip
 
 _NATIVE = frozenset({np.ndarray, np.float64, np.int64, int, float, bool})
 
@@ -38,7 +48,7 @@ def _kernel_sources() -> dict[str, bytes]:
     """Path and text of every source file with kernels: it imports this module or registers with a generic."""
     root = Path(__file__).parent
     sources = {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*.py"))}
-    marks = (b"partwise._compile import", b".register(")
+    marks = (b"partwise._compile import", b".register(", b"IngredientCompiler")
     return {name: source for name, source in sources.items() if any(mark in source for mark in marks)}
 
 
@@ -47,6 +57,27 @@ def _source_hash() -> str:
     for name, source in _kernel_sources().items():
         digest.update(name.encode() + source)
     return digest.hexdigest()[:16]
+
+
+def _import_without_scipy() -> None:
+    """Load numba's array functions without scipy.linalg, which they import only to see that it is there.
+
+    It is: partwise requires it. Compiled code that needs a BLAS, ours or not, imports it then. Every process that runs
+    a kernel starts a fifth of a second earlier, and is smaller.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    import numba.np.linalg
+
+    check = numba.np.linalg.ensure_blas
+    numba.np.linalg.ensure_blas = lambda: None  # type: ignore[assignment]
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        numba.np.linalg.ensure_blas = check
+
+
+_import_without_scipy()
 
 
 @functools.cache
@@ -69,7 +100,12 @@ def kernel(function: Callable[..., Any] | None = None, *, fast: bool = True, **o
     """Compile ``function`` with numba: cached on disk, without the GIL, ±inf and NaN exact."""
     if function is None:
         return functools.partial(kernel, fast=fast, **options)
-    settings: dict[str, Any] = {"nogil": True, "cache": True, "fastmath": set(FAST) if fast else False}
+    settings: dict[str, Any] = {
+        "nogil": True,
+        "cache": True,
+        "no_cfunc_wrapper": True,
+        "fastmath": set(FAST) if fast else False,
+    }
     settings.update(options)
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     numba.config.CACHE_DIR = cache_dir()  # type: ignore[attr-defined]
@@ -77,20 +113,27 @@ def kernel(function: Callable[..., Any] | None = None, *, fast: bool = True, **o
         dispatcher = numba.njit(**settings)(function)
     finally:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
-    return _without_literals(dispatcher)
-
-
-def _without_literals(dispatcher: Any) -> Any:
-    """Compile f(x, 0) and f(x, n) once: numba would specialise on every integer constant in a call."""
-    choose = getattr(dispatcher, "get_call_template", None)
-    if choose is not None:  # absent where compilation is switched off
-
-        def get_call_template(args: Any, kws: Any) -> Any:
-            plain = {name: types.unliteral(kind) for name, kind in kws.items()}
-            return choose(tuple(map(types.unliteral, args)), plain)
-
-        dispatcher.get_call_template = get_call_template
+    if isinstance(dispatcher, Dispatcher):  # not where compilation is switched off
+        _contain(dispatcher, function, settings["fastmath"])
     return dispatcher
+
+
+def _contain(dispatcher: Any, function: Callable[..., Any], fastmath: Any) -> None:
+    """Let compiled callers contain ``function`` as an ingredient; see :mod:`partwise._ingredients`.
+
+    f(x, 0) and f(x, n) are compiled once: numba would specialise on every integer constant in a call.
+    """
+
+    @functools.cache  # most are never needed: compiled callers come from the disk
+    def inner() -> Any:
+        return numba.njit(**{**INGREDIENT, "fastmath": fastmath})(function)
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        plain = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return inner().get_call_template(tuple(map(types.unliteral, args)), plain)
+
+    dispatcher.get_call_template = get_call_template
+    dispatcher.get_overload = lambda signature: inner().get_overload(signature)
 
 
 def composite(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -100,7 +143,7 @@ def composite(function: Callable[..., Any] | None = None, **options: Any) -> Any
     """
     if function is None:
         return functools.partial(composite, **options)
-    return register_jitable(fastmath=set(FAST), **options)(function)
+    return register_jitable(**INGREDIENT, **options)(function)
 
 
 def native(value: Any) -> bool:
@@ -166,7 +209,7 @@ class Generic:
         )
         scope: dict[str, Any] = {"BaseNamedTuple": types.BaseNamedTuple, "compiled": compiled}
         exec(source, scope)  # numba matches overloads by argument names, so they must be the stub's
-        overload(generic, jit_options={"fastmath": set(FAST)})(scope["choose"])
+        overload(generic, jit_options=INGREDIENT)(scope["choose"])  # type: ignore[arg-type]
 
         generic.register = register  # type: ignore[attr-defined]
         generic.kinds = table.keys()  # type: ignore[attr-defined]

@@ -45,10 +45,10 @@ def fill(y, at, n, value):
 
 @kernel
 def dot(x, y):
-    """x·y, the same whatever the number of threads, which a BLAS does not promise."""
+    """x·y, the same whatever the number of threads, which a BLAS does not promise; of float32 as well."""
     total = 0.0
     for j in range(x.shape[0]):
-        total += x[j] * y[j]
+        total += np.float64(x[j]) * np.float64(y[j])
     return total
 
 

@@ -55,7 +55,7 @@ def capability_table(structures: Iterable[type[Structure]] | None = None) -> str
     --------
     >>> from partwise.structures import Chain
     >>> [line for line in capability_table([Chain]).splitlines() if line.startswith("| `Chain`")][1]
-    '| `Chain` | yes | yes | yes | yes | — | yes | yes |'
+    '| `Chain` | yes | yes | yes | yes | — | yes | yes | yes | yes | yes |'
     """
     kinds = _known_structures() if structures is None else list(structures)
     learners = {name: kind() for name, kind in LEARNERS.items()}

@@ -8,7 +8,7 @@ no learner can tell the difference.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from partwise._compile import composite, kernel, native
 from partwise.costs import Cost, Hamming
 from partwise.exceptions import InputError, ParameterError
-from partwise.features.base import Features, accumulate, feature_parts, feature_scores
+from partwise.features.base import Features, accumulate, feature_scores
 from partwise.losses import Loss, add_cost, gold_score, loss_parts, soften, subtract_gold
-from partwise.structures.base import Floats, Structure, part_count, work_size
+from partwise.structures.base import Floats, Structure, part_count
 
 __all__ = ["PartialGold", "Problem", "SparseParts"]
 
@@ -118,24 +118,13 @@ def block_losses(data, start, stop, theta, buffers, losses, gradient):
             accumulate(data.features, i, parts, 0, 1.0, gradient)
 
 
-@kernel
-def reduce_blocks(buffers, start, stop, live, out):
-    """out ← live·Σ_k buffers[k] over start:stop, in the order of k; zeroes the buffers for the next time."""
-    for j in range(start, stop):
-        total = 0.0
-        for k in range(buffers.shape[0]):
-            total += buffers[k, j]
-            buffers[k, j] = 0.0
-        out[j] = total * live[j] if live.shape[0] > 0 else total
-
-
-@kernel
-def instance_sizes(space, features, n, parts, scored, work):
-    """parts[i], scored[i], work[i] ← parts of instance i, those the features score, what the oracles need."""
-    for i in range(n):
-        parts[i] = part_count(space, i)
-        scored[i] = feature_parts(features, i)
-        work[i] = work_size(space, i)
+@kernel(fast=False)  # in the order of k, whichever way the sums are grouped into calls
+def add_blocks(sums, start, stop, total):
+    """total ← (total + sums[0]) + sums[1] + … over start:stop; zeroes the sums for the next time."""
+    for k in range(sums.shape[0]):
+        for j in range(start, stop):
+            total[j] += sums[k, j]
+            sums[k, j] = 0.0
 
 
 class Problem:
@@ -178,13 +167,16 @@ class Problem:
         self.m, self.dim = len(space), features.dim
         self.nonnegative = self._nonnegative(nonnegative)
         gold, costs = self._encode(outputs)
+        reason = space.slack_obstacle(costs.offsets, costs.numbers, costs.values) if self.loss.slack else None
+        if reason is not None:
+            raise InputError(reason)
         self.data = Data(space.pack, features.pack, gold, costs, self.loss.pack)
         self._batch = self.data._replace(features=features.batch_pack)
-        self._live = np.zeros(0, np.uint8) if features.live is None else features.live
+        self._dead = np.flatnonzero(features.live == 0) if features.live is not None else np.zeros(0, np.int64)
         self.compiled = native(self.data)
-        parts, _, work = self._sizes(space.pack, "features score")
-        if isinstance(gold, PartialGold):
-            work = np.maximum(work, self._sizes(gold.space, "gold space does not fit: features score")[2])
+        parts, work = self._sizes(space, "features score")
+        if isinstance(outputs, Structure):
+            work = np.maximum(work, self._sizes(outputs, "gold space does not fit: features score")[1])
         #: Where the parts of instance i begin in an array that holds the parts of all: (m + 1,)
         self.part_offsets: NDArray[np.int64] = np.concatenate([[0], np.cumsum(parts)])
         self._size = (int(parts.max()), int(work.max()))
@@ -192,16 +184,17 @@ class Problem:
         ends = np.searchsorted(np.cumsum(parts), parts.sum() * np.arange(1, BLOCKS) / BLOCKS)
         self._borders = np.unique(np.concatenate([[0], ends, [self.m]]))
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 and self.compiled else None
-        self._gradients: Floats | None = None
+        self._sums: Floats | None = None  # gradients of blocks, between calls zero
 
-    def _sizes(self, space: Any, words: str) -> NDArray[np.int64]:
-        """(parts, scored parts, work) of every instance in a space, whose parts must be those that are scored."""
-        parts, scored, work = sizes = np.zeros((3, self.m), np.int64)
-        self.run(instance_sizes, space, self.features.pack, self.m, parts, scored, work)
+    def _sizes(self, space: Structure, words: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(parts, work) of every instance of a space, whose parts must be those that the features score."""
+        (parts, work), scored = space.instance_sizes(), self.features.instance_sizes(self.m)
+        if len(scored) != self.m:
+            raise InputError(f"features are of {len(scored)} instances, the structure has {self.m}")
         if (scored != parts).any():
             i = int(np.argmax(scored != parts))
             raise InputError(f"{words} {scored[i]} parts of instance {i}, the structure has {parts[i]}")
-        return sizes
+        return parts, work
 
     def _nonnegative(self, mask: ArrayLike | None) -> NDArray[np.bool_] | None:
         if mask is None:
@@ -237,7 +230,7 @@ class Problem:
             atoms = np.zeros(self.space.n_parts(i))
             here = slice(offsets[i], offsets[i + 1])
             np.add.at(atoms, numbers[here], values[here])
-            p, q = self.cost.parts(atoms[: self.space.n_atoms(i)])
+            p, q = self.cost.parts(atoms[: self.space.n_atoms(i)], i)
             used = np.flatnonzero(p)
             rows.append(np.array([len(used)]))
             columns.append(used.astype(np.int32))
@@ -274,44 +267,54 @@ class Problem:
         n, work = self._size
         return Buffers(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(work))
 
-    def _over_blocks(self, task: Callable[[int, int, int], Any]) -> list[Any]:
-        """task(block, start, stop) for every block, in threads; results in the order of the blocks."""
-        spans = [(k, int(a), int(b)) for k, (a, b) in enumerate(zip(self._borders, self._borders[1:], strict=False))]
+    def _each(self, task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
+        """task(*args) for every args, in threads."""
         if self._pool is None:
-            return [task(*span) for span in spans]
-        return list(self._pool.map(lambda span: task(*span), spans))
+            for args in arguments:
+                task(*args)
+        else:
+            list(self._pool.map(lambda args: task(*args), arguments))
+
+    def collect(self, task: Callable[[Data, int, int, Floats], Any], rows: int = 1) -> tuple[list[Any], Floats]:
+        """(results, (rows, dim) sums) of task(data, start, stop, sums) over the blocks, each adding to its ``sums``."""
+        blocks = list(itertools.pairwise(self._borders.tolist()))
+        results: list[Any] = [None] * len(blocks)
+        sums = np.zeros((len(blocks), rows, self.dim))
+
+        def one(k: int, start: int, stop: int) -> None:
+            results[k] = task(self._batch, start, stop, sums[k])
+
+        self._each(one, [(k, *block) for k, block in enumerate(blocks)])
+        total = sums.sum(axis=0)
+        total[:, self._dead] = 0.0
+        return results, total
 
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
-        """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances."""
+        """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances: as many blocks at a time as there are threads."""
         # given up while in use, so that an error or Ctrl-C cannot leave half a sum for the next call
-        gradients, self._gradients = self._gradients, None
-        if gradients is None:
-            gradients = np.zeros((len(self._borders) - 1, self.dim))
-
-        losses = self._losses(theta, gradients)
-        gradient = np.empty(self.dim)
-        cuts = np.linspace(0, self.dim, self.n_threads + 1).astype(int)
-        spans = list(itertools.pairwise(cuts))
-        if self._pool is None:
-            reduce_blocks(gradients, 0, self.dim, self._live, gradient)
-        else:
-            list(self._pool.map(lambda span: reduce_blocks(gradients, *span, self._live, gradient), spans))
-        self._gradients = gradients
+        sums, self._sums = self._sums, None
+        blocks = list(itertools.pairwise(self._borders.tolist()))
+        if sums is None:
+            sums = np.zeros((min(self.n_threads, len(blocks)), self.dim))
+        ranges = list(itertools.pairwise(np.linspace(0, self.dim, self.n_threads + 1).astype(int).tolist()))
+        losses, gradient = np.empty(self.m), np.zeros(self.dim)
+        for first in range(0, len(blocks), len(sums)):
+            now = blocks[first : first + len(sums)]
+            self._each(self._block, [(*block, theta, losses, sums[k]) for k, block in enumerate(now)])
+            self._each(self.run, [(add_blocks, sums[: len(now)], *span, gradient) for span in ranges])
+        self._sums = sums
+        gradient[self._dead] = 0.0
         return float(losses.sum()), gradient
 
     def losses(self, theta: Floats) -> Floats:
         """L_i(θ) of every instance, shape (m,)."""
-        return self._losses(theta, np.zeros((BLOCKS, 0)))
+        losses = np.empty(self.m)
+        blocks = itertools.pairwise(self._borders.tolist())
+        self._each(self._block, [(*block, theta, losses, np.zeros(0)) for block in blocks])
+        return losses
 
-    def _losses(self, theta: Floats, gradients: Floats) -> Floats:
-        """L_i(θ), adding the gradient of block k to gradients[k]."""
-        out = np.empty(self.m)
-
-        def task(k: int, start: int, stop: int) -> None:
-            self.run(block_losses, self._batch, start, stop, theta, self.buffers(), out, gradients[k])
-
-        self._over_blocks(task)
-        return out
+    def _block(self, start: int, stop: int, theta: Floats, losses: Floats, gradient: Floats) -> None:
+        self.run(block_losses, self._batch, start, stop, theta, self.buffers(), losses, gradient)
 
     def instance(self, i: int, theta: Floats) -> tuple[float, Floats]:
         """(L_i(θ), z̄ − z): value and gradient in part space of one instance."""

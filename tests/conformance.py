@@ -13,6 +13,8 @@ from itertools import pairwise
 import numpy as np
 import oracles
 import pytest
+import scipy.optimize
+import scipy.sparse
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles import Enumeration
@@ -370,6 +372,62 @@ def check_marginal_entropy(case: Case, i: int, scores: Floats, rng: np.random.Ge
     assert structure.marginal_entropy(i, corner)[0] == 0.0
 
 
+def _mixture(instance: Enumeration, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The marginals of a mixture of up to three outputs, and which outputs lie within its support."""
+    chosen = rng.choice(len(instance.outputs), size=min(3, len(instance.outputs)), replace=False)
+    mass = rng.dirichlet(np.ones(len(chosen))) @ instance.parts[chosen]
+    return mass, ~(instance.parts[:, mass <= base.LEAST_MASS] != 0).any(axis=1)
+
+
+def check_support(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """The least score within the support; and mass moved off that output leaves a point of the polytope."""
+    if "support" not in case.structure.oracles:
+        return  # a tied chain
+    instance = case.instances[i]
+    finite = np.where(np.isneginf(scores), 0.0, scores)
+    mass, inside = _mixture(instance, rng)
+    values = instance.values(finite)
+    work, parts = _dirty(case, i)
+    value = base.support_argmin(case.structure.pack, i, finite, mass, work, parts)
+    rank, slack = _rank_of(instance, parts), _slack(instance, finite)
+    assert inside[rank]
+    np.testing.assert_allclose([value, values[rank]], values[inside].min(), rtol=0, atol=slack)
+    np.testing.assert_array_equal(case.structure.support(i, finite, mass), parts)
+    goal = instance.parts[rng.integers(len(instance.outputs))]
+    limit = min((mass[r] for r in np.flatnonzero(parts > goal)), default=0.0)
+    moved = mass + limit * (goal - parts)
+    np.testing.assert_allclose(oracles.nearest_in_hull(instance.parts, moved), moved, rtol=0, atol=1e-8)
+    with pytest.raises(InputError, match=f"no output of instance {i} lies within the support"):
+        case.structure.support(i, finite, np.zeros_like(mass))
+
+
+def check_gibbs(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """Scores whose marginals are those given, with log Z = 0, also where parts have no mass."""
+    if "gibbs" not in case.structure.oracles:
+        return
+    for mass in (_mixture(case.instances[i], rng)[0], case.instances[i].marginals(np.clip(scores, -5.0, 5.0))):
+        found = case.structure.gibbs(i, mass)
+        np.testing.assert_allclose(case.instances[i].marginals(found), mass, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(case.instances[i].log_partition(found), 0.0, rtol=0, atol=1e-9)
+
+
+def check_polytope(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """Every output lies in it, and a linear program over it finds the best output: nothing else does."""
+    instance, polytope = case.instances[i], case.structure.polytope(i)
+    n = instance.parts.shape[1]
+    lift = scipy.sparse.eye_array(n) if polytope.lift is None else polytope.lift
+    hopeless = np.isneginf(scores)
+    size = max(np.abs(scores[~hopeless]).max(initial=0.0), 1e-300)
+    bounds = [(0, 0 if out else None) for out in lift.T @ hopeless.astype(float) > 0]
+    gains = lift.T @ np.where(hopeless, 0.0, scores / size)
+    limits = (polytope.below, polytope.limit, polytope.equal, polytope.equal_to)
+    best = scipy.optimize.linprog(-gains, *limits, bounds=bounds)
+    np.testing.assert_allclose(-best.fun, instance.values(scores).max() / size, rtol=0, atol=1e-6)
+    z = instance.parts[rng.integers(len(instance.parts))]
+    lifted = (scipy.sparse.vstack([polytope.equal, lift]), np.append(polytope.equal_to, z))
+    assert scipy.optimize.linprog(np.zeros(lift.shape[1]), *limits[:2], *lifted).status == 0, "an output is missing"
+
+
 # --------------------------------------------------------------------------------------------------
 # Checks of every structure, whatever it declares
 
@@ -405,10 +463,11 @@ def check_encode_all(case: Case, i: int, scores: Floats, rng: np.random.Generato
 
 def check_missing_oracles(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
     """What is not declared fails by name, and nothing stands in for it."""
-    arguments = {"kbest": (1,), "sample": (1, rng), "slack": (scores,)}
+    arguments = {"kbest": (1,), "sample": (1, rng), "slack": (scores,), "support": (scores,)}
     for oracle in ORACLES.keys() - case.structure.oracles:
+        given = () if oracle == "polytope" else (scores, *arguments.get(oracle, ()))
         with pytest.raises(CapabilityError, match=f"{type(case.structure).__name__} has no {oracle}"):
-            getattr(case.structure, oracle)(i, scores, *arguments.get(oracle, ()))
+            getattr(case.structure, oracle)(i, *given)
 
 
 CHECKS: dict[str, list[Check]] = {
@@ -419,6 +478,9 @@ CHECKS: dict[str, list[Check]] = {
     "project": [check_project],
     "marginal_entropy": [check_marginal_entropy],
     "slack": [check_slack],
+    "support": [check_support],
+    "gibbs": [check_gibbs],
+    "polytope": [check_polytope],
     "": [check_round_trip, check_constraints, check_encode_all, check_missing_oracles],
 }
 

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partwise.data import Columns, iter_columns, read_columns, streams, write_columns
+from partwise.data.columns import CodedColumn, encode
 from partwise.exceptions import FormatError, InputError, ParameterError
 
 SMALL = "the DT\ndog NN\n\nrun VB\n"
@@ -283,6 +284,23 @@ def test_write_keeps_documents_and_adds_columns(reader: Callable[..., Any]) -> N
     out = io.StringIO()
     write_columns(out, reader(io.StringIO(DOCUMENTS)), iter([["x"], ["y"], ["z", "z"]]))
     assert out.getvalue() == "-DOCSTART- -X- O\n\na A x\n\nb B y\n\n-DOCSTART- -X- O\n\nc C z\nd D z\n\n"
+
+
+@pytest.mark.parametrize("text", [DOCUMENTS, "a\tA B\nb\t\n\nc\tC\n", "a\tA\n" * 3 + "\n" + "b\tB\n\n" * 2500])
+def test_coded_columns_are_written_as_lists_are(text: str) -> None:
+    separator = "\t" if "\t" in text else " "
+    data = read_columns(io.StringIO(text), separator=None if separator == " " else separator)
+    for extra in ([], [data.coded(0)], [data.coded(1), data.coded(0)]):
+        quick, slow = io.StringIO(), io.StringIO()
+        write_columns(quick, data, *extra, separator=separator)
+        write_columns(slow, data.sentences(), *(column.to_lists() for column in extra), separator=separator)
+        assert quick.getvalue() == slow.getvalue()
+    with pytest.raises(InputError, match=r"extra column 0 has more sentences|tokens, but extra column 0 has"):
+        write_columns(io.StringIO(), data, encode([["x"]] * (len(data) + 1)), separator=separator)
+    label = CodedColumn(data.codes[0], ["two words"] * len(data.vocab[0]), data.offsets)
+    if separator == " ":
+        with pytest.raises(InputError, match="sentence 0, token 0: would not read back"):
+            write_columns(io.StringIO(), data, label)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ import numba
 import numpy as np
 import pytest
 from numba.core.errors import TypingError
+from numba.core.event import Listener, install_listener
 from numpy.typing import NDArray
 
 import partwise._compile
+import partwise._ingredients
 from partwise._compile import Generic, cache_dir, composite, kernel
 from partwise.structures.chain import Chain
 from partwise.structures.multiclass import Multiclass
@@ -157,6 +159,8 @@ def oracle_answers() -> dict[str, list[float]]:
                 ]
                 if "project" in space.oracles:
                     results.append(space.project(i, scores / scale))
+                if "marginal_entropy" in space.oracles:
+                    results.append(space.marginal_entropy(i, mean, rng.normal(size=len(mean))))
                 answers[f"{name} {i} {scale:g}"] = np.concatenate([np.ravel(r) for r in results]).tolist()
     return answers
 
@@ -183,6 +187,42 @@ def test_kernels_run_without_the_compiler() -> None:
         np.testing.assert_allclose(plain[name], answer, rtol=1e-10, atol=1e-10, err_msg=name)
 
 
+@needs_compiler
+def test_what_a_kernel_contains_has_no_machine_code_of_its_own() -> None:
+    compiled: list[Any] = []
+
+    class Seen(Listener):
+        def on_start(self, event: Any) -> None:
+            pass
+
+        def on_end(self, event: Any) -> None:
+            compiled.append(event.data["dispatcher"])
+
+    def inner(x):
+        return 2.0 * x
+
+    contained = kernel(inner, cache=False)
+
+    def outer(x):
+        return contained(x) + contained(1.0)
+
+    with install_listener("numba:compile", Seen()):
+        assert kernel(outer, cache=False)(3.0) == 8.0
+    libraries = {d.py_func: [result.library for result in d.overloads.values()] for d in compiled}
+    assert [type(library) for library in libraries[inner]] == [partwise._ingredients.Ingredient]
+    assert not isinstance(libraries[outer][0], partwise._ingredients.Ingredient)
+    assert contained(5.0) == 10.0  # called from Python it is a kernel like others
+
+
+@needs_compiler
+def test_a_kernel_does_not_import_scipy_and_other_code_still_has_a_blas() -> None:
+    script = (
+        "import sys, numba, numpy as np; from partwise._math import dot; dot(np.ones(2), np.ones(2)); "
+        "print('scipy.linalg' in sys.modules, numba.njit(lambda a: np.dot(a, a))(np.ones(3)))"
+    )
+    assert run(script, [Path(partwise._compile.__file__).parents[1]]).split() == ["False", "3.0"]
+
+
 # --------------------------------------------------------------------------------------------------
 # The cache
 
@@ -199,7 +239,8 @@ def test_a_change_in_another_file_is_never_missed(tmp_path: Path) -> None:
     package = tmp_path / "partwise"
     package.mkdir()
     (package / "__init__.py").touch()
-    shutil.copy(partwise._compile.__file__, package)
+    for module in (partwise._compile, partwise._ingredients):
+        shutil.copy(module.__file__, package)
     callee = "from partwise._compile import kernel\n@kernel\ndef step(x):\n    return x + 1.0\n"
     caller = "from partwise._compile import kernel\nfrom partwise.callee import step\n"
     (package / "callee.py").write_text(callee)

@@ -82,6 +82,26 @@ def tied(rng: np.random.Generator, order: int, dense: bool) -> Case:
     return Case(features, [np.hstack([label, transitions]) for label in labels], weights)
 
 
+def repeated(rng: np.random.Generator, order: int) -> Case:
+    """The weights of a tied chain for every position of an untied one: the block of its history length."""
+    n_labels, lengths = (4, 3, 2)[order - 1], rng.integers(1, 6, size=3)
+    matrix = random_rows(rng, lengths, 10)
+    layout = RowLayout.observed(matrix, rng.integers(n_labels, size=matrix.n_rows), n_labels)
+    features = ChainFeatures(layout.pack(matrix), layout.dim, n_labels, order, tied=False)
+    blocks = transition_matrix(n_labels, order, layout.dim, features.dim)
+    ends = np.cumsum([0] + [n_labels ** (j + 1) for j in range(1, order + 1)])
+    matrices = [
+        np.hstack(
+            [row_matrix(matrix, layout, i, features.dim)]
+            + [blocks[:, ends[min(t, order) - 1] : ends[min(t, order)]] for t in range(1, lengths[i])]
+        )
+        for i in range(3)
+    ]
+    space = Chain(lengths, n_labels, order=order, tied=False)
+    assert [space.n_parts(i) for i in range(3)] == [m.shape[1] for m in matrices]
+    return Case(features, matrices, np.append(layout.positions(), np.arange(layout.dim, features.dim)))
+
+
 def edges(rng: np.random.Generator) -> Case:
     """Position-dependent transitions: rows of edge attributes with L² outputs, none for a sequence of length 1."""
     n_labels, lengths = 3, np.array([3, 1, 4])
@@ -117,6 +137,9 @@ MAPS: dict[str, Any] = {
     "order 3": lambda rng: tied(rng, 3, dense=False),
     "dense, order 1": lambda rng: tied(rng, 1, dense=True),
     "dense, order 2": lambda rng: tied(rng, 2, dense=True),
+    "untied, order 1": lambda rng: repeated(rng, 1),
+    "untied, order 2": lambda rng: repeated(rng, 2),
+    "untied, order 3": lambda rng: repeated(rng, 3),
     "edge rows": edges,
     "matrices": lambda rng: explicit(rng, sparse=False),
     "sparse matrices": lambda rng: explicit(rng, sparse=True),

@@ -193,6 +193,22 @@ def test_a_resumed_run_is_the_run(ratio: float, kind: str, tmp_path: Path) -> No
     ]
 
 
+def test_a_line_search_that_fails_is_no_convergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, file = CASE.problem(CRF), Checkpoint(tmp_path / "run")
+    right = problem.loss_and_gradient
+
+    def wrong(theta: Floats) -> tuple[float, Floats]:
+        value, gradient = right(theta)
+        return value, -gradient
+
+    monkeypatch.setattr(problem, "loss_and_gradient", wrong)
+    result = LBFGS(C=100.0).fit(problem, checkpoint=file)
+    assert result.status == "stalled" and len(result.trace) == 1 and not result.theta.any()
+    assert result.trace[0].extra["step"] == 0.0 and result.trace[0].extra["evaluations"] == 30.0
+    again = LBFGS(C=100.0).fit(problem, checkpoint=file)  # a stalled run has come to its end
+    assert again.status == "stalled" and again.trace == result.trace
+
+
 def test_settings() -> None:
     for settings, message in (
         ({"l1_ratio": 1.5}, r"'l1_ratio' parameter of LBFGS must be between 0 and 1\. Got 1\.5"),

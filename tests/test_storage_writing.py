@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,32 @@ def test_a_limit_that_the_system_sets(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == f"{tmp_path}/m: cannot be written: File too large\n" * 2
     assert os.listdir(tmp_path) == ["m"] and (tmp_path / "m").read_bytes() == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 kB, where this user may mount one."""
+    if shutil.which("mount") is None:
+        pytest.skip("there is no mount command here")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        pytest.skip(f"this user may not mount a small tmpfs: {done.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], timeout=60, check=True)
+
+
+def test_a_full_disk_leaves_the_old_model_intact(small_disk: Path) -> None:
+    path = small_disk / "m"
+    before = example(path)
+    with pytest.raises(StorageError) as caught:
+        save(path, "model", {}, {"w": np.ones(100_000)})  # 800 kB
+    assert caught.value.errno == errno.ENOSPC
+    assert str(caught.value) == f"{path}: cannot be written: No space left on device"
+    assert os.listdir(small_disk) == ["m"] and path.read_bytes() == before
+    save(path, "model", {"fits": True}, {})
+    assert load(path).header == {"fits": True}

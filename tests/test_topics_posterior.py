@@ -10,6 +10,7 @@ from scipy.special import gammaln, logsumexp, psi
 
 from partwise.exceptions import ParameterError
 from partwise.topics import class_posterior
+from partwise.topics._bridge import chains_for
 from partwise.topics.corpus import pack
 from partwise.topics.engines import GibbsEngine, VariationalEngine
 from partwise.topics.transforms import (
@@ -245,3 +246,36 @@ def test_variational_bound_is_below_the_likelihood_and_near_it():
 def test_digamma():
     x = np.geomspace(1e-3, 1e4, 200)
     assert np.abs(np.array([digamma(v) for v in x]) - psi(x)).max() < 1e-8 * np.abs(psi(x)).max()
+
+
+def many_classes(n_classes=12, n_words=400, seed=0):
+    """Documents of 40 to 120 words from classes with two topics each and two shared ones."""
+    rng = np.random.default_rng(seed)
+    own = rng.dirichlet(np.full(n_words, 0.05), size=(n_classes, 2))
+    shared = rng.dirichlet(np.full(n_words, 0.1), size=2)
+    topics = np.stack([np.concatenate([part, shared]).T for part in own])
+    topics = (0.98 * topics + 0.02 / n_words).astype(np.float32)
+    alpha = np.full(4, 0.3)
+    counts = [
+        rng.multinomial(rng.integers(40, 120), p / p.sum())
+        for p in (topics[d % n_classes].astype(float) @ rng.dirichlet(alpha) for d in range(48))
+    ]
+    return pack(np.array(counts)), topics, alpha
+
+
+def test_screening_misplaces_no_more_than_it_may():
+    """Against a run without screening: what was set aside has next to no probability, the rest agrees within errors."""
+    packed, topics, alpha = many_classes()
+    prior, screen = np.full(12, 1 / 12), 1e-8
+    full = class_posterior(packed, topics, prior, alpha, n_samples=2000, seed=3)
+    quick = class_posterior(packed, topics, prior, alpha, n_samples=2000, seed=3, screen=screen)
+    aside = quick.probabilities < screen
+    assert aside.mean() > 0.5
+    assert (full.probabilities * aside).sum(axis=1).max() < 1e-5
+    tolerance = 4.5 * np.hypot(full.errors, quick.errors) + 1e-5
+    assert (np.abs(full.probabilities - quick.probabilities) < tolerance).all()
+
+
+def test_chains_fill_vectors_without_wasting_burn_in():
+    assert [int(chains_for(c, 200, 2500)) for c in (1, 2, 20)] == [8, 4, 2]
+    assert int(chains_for(3, 0, 10_000)) == 8 and int(chains_for(20, 5000, 100)) == 1

@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp
 
 from partwise.topics._gibbs import count_topics, joint_sweep, lda_sweep, padded
 from partwise.topics._random import named_stream
-from partwise.topics._simd import BLOCK, LANES, _xoshiro, draw_lanes, draw_topic
+from partwise.topics._simd import BLOCK, LANES, _xoshiro, draw_lanes, draw_topic, score_lanes
 from partwise.topics.hyper import document_topic_counts, log_joint
 from partwise.topics.transforms import block_transformation, smoothed_start, softmax_columns, support_of
 
@@ -231,46 +231,51 @@ def test_vector_draw_is_inverse_of_the_cumulative_sum(n_topics):
     assert (np.array(plain) == reference)[~near].all()
 
 
-def test_compiled_lanes_equal_the_plain_ones():
-    """The vector code and its NumPy meaning: the same draws, counts and generator states."""
+@pytest.mark.parametrize("scored", [False, True])
+def test_compiled_lanes_equal_the_plain_ones(scored):
+    """The vector code and its NumPy meaning: the same draws, counts, scores and generator states."""
     from numba import njit
 
     @njit
-    def run(state, likelihood, counts, cumulative, topics, chosen, n_topics, steps):
+    def run(state, likelihood, counts, cumulative, topics, chosen, n_topics, steps, table, scores):
         for i in range(steps):
-            draw_lanes(
-                state,
-                likelihood,
-                (i % 3) * n_topics * 16,
-                counts,
-                cumulative,
-                n_topics,
-                2,
-                topics,
-                i % 4,
-                chosen,
-            )
+            place = (i % 3) * n_topics * 16
+            if scored:
+                score_lanes(
+                    state, likelihood, place, counts, cumulative, n_topics, 2, topics, i % 4, chosen, table, scores
+                )
+            else:
+                draw_lanes(state, likelihood, place, counts, cumulative, n_topics, 2, topics, i % 4, chosen)
 
     rng = np.random.default_rng(0)
     n_topics, width = 5, 2 * LANES
     likelihood = rng.random(3 * n_topics * width).astype(np.float32)
+    table = rng.normal(size=likelihood.size).astype(np.float32)
     state = rng.integers(1, 2**32, 4 * width, dtype=np.uint64).astype(np.uint32)
     results = []
-    for compiled in (True, False):
-        now = state.copy()
+    for program in (run, run.py_func):
+        now, scores = state.copy(), np.zeros(width, np.float32)
         counts = np.full(n_topics * width, 0.5, np.float32)
         topics, chosen = np.full(4 * width, -1, np.int32), np.full(width, -1, np.int32)
         cumulative = np.empty(n_topics * width, np.float32)
-        if compiled:
-            run(now, likelihood, counts, cumulative, topics, chosen, n_topics, 40)
-        else:
-            for i in range(40):
-                place = (i % 3) * n_topics * width
-                draw_lanes(now, likelihood, place, counts, cumulative, n_topics, 2, topics, i % 4, chosen)
-        results.append((now, counts, topics, chosen))
+        program(now, likelihood, counts, cumulative, topics, chosen, n_topics, 40, table, scores)
+        results.append((now, counts, topics, chosen, scores))
     for compiled, plain in zip(*results, strict=True):
         assert np.array_equal(compiled, plain)
     assert results[0][1].sum() == pytest.approx(n_topics * width * 0.5 + 3 * width)  # the fourth token is pending
+    assert results[0][4].any() == scored
+
+
+def test_vector_code_is_part_of_its_kernel():
+    """As a function of its own it would be compiled twice, with different roundings, and chance would choose."""
+    from numba import njit
+
+    sweep = njit(lda_sweep.py_func)
+    one, table = np.zeros(1, np.int64), np.ones(16, np.float32)
+    words, topics, totals = np.zeros(1, np.int32), np.zeros(1, np.int32), np.full(16, 2)
+    sweep(one, np.array([0, 1]), one, one + 1, words, topics, table, totals, table, 0.1, 16, np.uint64(1))
+    (text,) = sweep.inspect_asm().values()
+    assert "lda_sweep" in text and "_choose_" not in text
 
 
 def test_generators_of_lanes_are_uniform_and_apart():

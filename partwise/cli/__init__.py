@@ -1,4 +1,4 @@
-"""The command line: ``partwise train | predict | evaluate | inspect | explain | demo | reproduce | bench``.
+"""The command line: ``partwise train | predict | evaluate | inspect | explain | topics | demo | reproduce | bench``.
 
 Exit codes: 0 done, 1 an error that partwise explains, 2 a wrong command line, 130 interrupted.
 """

@@ -26,6 +26,7 @@ __all__ = [
 # How a training ended, in words.
 STATUS = {
     "converged": "converged",
+    "stalled": "stalled: no step lowered the objective any more",
     "max_passes": "all passes done",
     "stopped": "stopped by a callback",
     "early_stopping": "no better score for too long",

@@ -145,14 +145,15 @@ SETTINGS = {
             ("--loss",),
             "loss",
             "L",
-            "crf, svm, softmax_margin, perceptron, risk, ramp, or beta,gamma (default: crf; the perceptron: its own)",
+            "crf, svm, softmax_margin, perceptron, slack_svm, risk, ramp, or beta,gamma "
+            "(default: crf; the perceptron: its own)",
         ),
         Setting(
             "learner",
             ("--learner",),
             "text",
             "NAME",
-            "lbfgs, dca, sgd, perceptron, mira, exact_dca (default: lbfgs)",
+            "lbfgs, dca, sgd, perceptron, mira, exact_dca, n_slack, one_slack, frank_wolfe, sdca, … (default: lbfgs)",
             "lbfgs",
         ),
         Setting(

@@ -3,5 +3,6 @@
 from partwise.estimators.base import load_model
 from partwise.estimators.sequence import SequenceLabeler
 from partwise.estimators.stacked import StackedLabeler
+from partwise.estimators.structured import StructuredClassifier
 
-__all__ = ["SequenceLabeler", "StackedLabeler", "load_model"]
+__all__ = ["SequenceLabeler", "StackedLabeler", "StructuredClassifier", "load_model"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 
 from partwise._compile import kernel
@@ -47,3 +51,13 @@ def label_marginals(space, features, theta, beta, start, stop, out, log_partitio
             first = (row - space.offsets[i]) * space.n_labels
             for b in range(space.n_labels):
                 out[row, b] = parts[first + b]
+
+
+def in_blocks(
+    threads: int, function: Any, space: Any, features: Any, settings: tuple[Any, ...], outs: tuple[Any, ...]
+) -> None:
+    """function(space, features, *settings, start, stop, *outs) over all sequences, a block a thread."""
+    cuts = np.linspace(0, len(space), threads + 1).astype(int)
+    tasks = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda span: function(space.pack, features.pack, *settings, *span, *outs), tasks))

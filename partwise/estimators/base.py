@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
@@ -84,6 +85,8 @@ class GuardedCheckpoint:
 
 
 MODELS: dict[str, type[StoredModel]] = {}
+# Kinds that are not estimators' own: the module whose import makes each known.
+_ELSEWHERE = dict.fromkeys(("lda", "disclda", "count-text", "text-topics"), "partwise.topics")
 
 
 class StoredModel:
@@ -123,8 +126,11 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     import partwise.estimators  # noqa: F401  (both register their kinds)
 
     stored = load_file(path, mmap=mmap)
+    if stored.kind in _ELSEWHERE:
+        importlib.import_module(_ELSEWHERE[stored.kind])
     if stored.kind not in MODELS:
-        raise StorageError(f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {', '.join(sorted(MODELS))}")
+        known = ", ".join(sorted({*MODELS, *_ELSEWHERE}))
+        raise StorageError(f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {known}")
     return restore(MODELS[stored.kind], path, stored.header, stored.arrays)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from partwise.data.columns import Columns
@@ -131,7 +130,7 @@ class CSREncoder(Encoder):
         self.n_columns = n_columns
 
     def fit_transform(self, X: Any) -> Rows:
-        rows = Rows(RowMatrix.from_csr([scipy.sparse.csr_array(x) for x in X]))
+        rows = Rows(RowMatrix.from_csr(X))
         self.n_columns = rows.matrix.n_attributes  # type: ignore[union-attr]
         return rows
 
@@ -139,7 +138,7 @@ class CSREncoder(Encoder):
         for i, x in enumerate(X):
             if x.shape[1] != self.n_columns:
                 raise InputError(f"matrix of sequence {i} has {x.shape[1]} columns; expected {self.n_columns}")
-        return Rows(RowMatrix.from_csr([scipy.sparse.csr_array(x) for x in X]))
+        return Rows(RowMatrix.from_csr(X))
 
     def names(self) -> list[str]:
         return [f"column {j}" for j in range(self.n_columns)]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
@@ -18,7 +16,7 @@ from partwise.data.columns import CodedColumn, Columns
 from partwise.data.tag_schemes import scheme_name
 from partwise.data.tags import legal_transitions
 from partwise.estimators import _decoding
-from partwise.estimators.base import make_learner, make_loss, thread_count
+from partwise.estimators.base import GuardedCheckpoint, make_learner, make_loss, thread_count
 from partwise.estimators.conduct import Estimator, check_is_fitted
 from partwise.estimators.encoders import Rows, make_encoder
 from partwise.estimators.explanation import Explanation, explain_position
@@ -33,7 +31,7 @@ from partwise.losses import Loss
 from partwise.metrics import chunk_scores, token_accuracy
 from partwise.problem import Problem
 from partwise.progress import Progress
-from partwise.storage import Checkpoint, check_writable
+from partwise.storage import check_writable
 from partwise.structures.chain import Chain
 
 __all__ = ["SequenceLabeler"]
@@ -49,9 +47,9 @@ class SequenceLabeler(ChainWeights, Estimator):
         features themselves.
     columns : tuple of str, optional
         Names of the columns where X is lists of token tuples.
-    loss : {"crf", "svm", "softmax_margin", "perceptron", "risk", "ramp"}, Loss or (beta, gamma), optional
+    loss : {"crf", "svm", "softmax_margin", "perceptron", "slack_svm", "risk", "ramp"}, Loss or (beta, gamma), optional
         "crf" if absent; for the perceptron learner, its own.
-    learner : {"lbfgs", "dca", "sgd", "perceptron", "mira", "exact_dca"} or Learner
+    learner : {"lbfgs", "dca", "sgd", "mira", "n_slack", "one_slack", "frank_wolfe", "sdca", …} or Learner
     C : float
         Weight of the losses against ½‖θ‖²: larger means less regularisation.
     max_passes : int, optional
@@ -167,8 +165,9 @@ class SequenceLabeler(ChainWeights, Estimator):
         gold = encode_labels(y, classes, rows.offsets)
         layout = rows.layout(gold.codes, len(classes), self.features == "all")
         self.encoder_, self.layout_, self.classes_ = encoder, layout, classes
-        problem = self._problem(rows, gold, loss)
-        keep = None if checkpoint is None else _Guarded(checkpoint, self._fingerprint(rows, gold))
+        problem = self._problem(rows, gold, loss, learner)
+        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(rows, gold))
+        del rows, gold  # packed by now, and the memory is better used by the learner
         self._train(problem, learner, None, dev, callbacks, keep)
         return self
 
@@ -193,7 +192,7 @@ class SequenceLabeler(ChainWeights, Estimator):
         else:
             rows, start = self.encoder_.transform(X), self.theta_
         gold = encode_labels(y, self.classes_, rows.offsets)
-        self._train(self._problem(rows, gold, loss), learner, start, None, (), None)
+        self._train(self._problem(rows, gold, loss, learner), learner, start, None, (), None)
         return self
 
     def check_settings(self) -> None:
@@ -212,12 +211,14 @@ class SequenceLabeler(ChainWeights, Estimator):
         limit = self.max_passes if passes is None else passes
         return make_learner(self.learner, self.C, limit, self.random_state, dict(self.learner_options or {})), loss
 
-    def _problem(self, rows: Rows, gold: GoldLabels, loss: Loss) -> Problem:
-        space = self._space(rows.offsets, self.scheme)
+    def _problem(self, rows: Rows, gold: GoldLabels, loss: Loss, learner: Learner) -> Problem:
+        tied = not learner.needs & Chain.untied_oracles  # the weights are the same; training may want every position
+        space = self._space(rows.offsets, self.scheme, tied=tied)
         outputs: Any = gold.sequences()
         if gold.partial:
-            outputs = self._space(rows.offsets, self.scheme, allowed=gold.allowed(len(self.classes_)))
-        features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+            outputs = self._space(rows.offsets, self.scheme, allowed=gold.allowed(len(self.classes_)), tied=tied)
+        packed, n = rows.pack(self.layout_), len(self.classes_)
+        features = ChainFeatures(packed, self.layout_.dim, n, self.order, tied=tied)
         try:
             return Problem(space, features, outputs, loss, self.cost, n_threads=thread_count(self.n_jobs))
         except InputError as error:
@@ -226,12 +227,12 @@ class SequenceLabeler(ChainWeights, Estimator):
     def _legend(self) -> str:
         return "labels: " + ", ".join(f"{j} = {label}" for j, label in enumerate(self.classes_[:30]))
 
-    def _space(self, offsets: NDArray[np.int64], scheme: str | None, allowed: Any = None) -> Chain:
+    def _space(self, offsets: NDArray[np.int64], scheme: str | None, allowed: Any = None, tied: bool = True) -> Chain:
         rules: dict[str, Any] = {}
         if scheme is not None:
             legal = legal_transitions(list(self.classes_), scheme)
             rules = {"transitions": legal.allowed, "start": legal.start, "stop": legal.stop}
-        return Chain(np.diff(offsets), len(self.classes_), order=self.order, allowed=allowed, **rules)
+        return Chain(np.diff(offsets), len(self.classes_), order=self.order, tied=tied, allowed=allowed, **rules)
 
     def _train(
         self,
@@ -280,20 +281,11 @@ class SequenceLabeler(ChainWeights, Estimator):
         features = ChainFeatures(packed or rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
         labels = np.empty(int(rows.offsets[-1]), np.int32)
         weights = self.theta_ if theta is None else theta
-        self._in_blocks(_decoding.decode_labels, space, features, weights, labels)
+        _decoding.in_blocks(thread_count(self.n_jobs), _decoding.decode_labels, space, features, (weights,), (labels,))
         if len(labels) and labels.min() < 0:
             i = int(np.searchsorted(rows.offsets, int(np.argmin(labels)), side="right")) - 1
             raise InputError(f"no label sequence of sequence {i} has a finite score")
         return CodedColumn(labels, list(self.classes_), rows.offsets)
-
-    def _in_blocks(self, function: Any, space: Chain, features: ChainFeatures, *args: Any) -> None:
-        threads = thread_count(self.n_jobs)
-        cuts = np.linspace(0, len(space), threads + 1).astype(int)
-        tasks = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
-        head, out = args[:-1], args[-1]
-        outs = out if isinstance(out, tuple) else (out,)
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda span: function(space.pack, features.pack, *head, *span, *outs), tasks))
 
     def predict(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> list[list[Any]]:
         """The best label sequence of every sequence.
@@ -327,7 +319,8 @@ class SequenceLabeler(ChainWeights, Estimator):
         features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
         out = np.empty((int(rows.offsets[-1]), len(self.classes_)))
         logs = np.empty(len(rows))
-        self._in_blocks(_decoding.label_marginals, space, features, self.theta_, self._beta, (out, logs))
+        settings, outs = (self.theta_, self._beta), (out, logs)
+        _decoding.in_blocks(thread_count(self.n_jobs), _decoding.label_marginals, space, features, settings, outs)
         return np.split(out, rows.offsets[1:-1])
 
     @property
@@ -397,28 +390,3 @@ class SequenceLabeler(ChainWeights, Estimator):
 
 def _as_lists(y: Any) -> Any:
     return y if isinstance(y, CodedColumn) else [list(sequence) for sequence in y]
-
-
-class _Guarded:
-    """A checkpoint that belongs to one run: same settings, same data."""
-
-    def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
-        self.file, self.fingerprint = Checkpoint(path), fingerprint
-
-    def due(self, step: int) -> bool:
-        return self.file.due(step)
-
-    def exists(self) -> bool:
-        return self.file.exists()
-
-    def save(self, state: dict[str, Any]) -> None:
-        self.file.save({**state, "fingerprint": self.fingerprint})
-
-    def load(self) -> dict[str, Any]:
-        state = self.file.load()
-        if state.pop("fingerprint", None) != self.fingerprint:
-            raise InputError(
-                f"checkpoint {self.file.path} belongs to another run (other settings or data); "
-                "remove it, or continue with what it was made from"
-            )
-        return state

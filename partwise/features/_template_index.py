@@ -19,6 +19,7 @@ from partwise.features._template_tables import (
     Bound,
     Hashed,
     Keyed,
+    Known,
     Numbers,
     Table,
     Writer,
@@ -104,14 +105,18 @@ class TemplateIndex:
         self.n_attributes = int(self._bases[-1]) if hashing is None else 1 << hashing
 
     @classmethod
-    def fit(cls, lines: Sequence[Line], values: Values, min_count: int, hashing: int | None) -> TemplateIndex:
-        """Collect the attributes of a text."""
+    def fit(
+        cls, lines: Sequence[Line], values: Values, min_count: int, hashing: int | None
+    ) -> tuple[TemplateIndex, dict[Template, NDArray[np.int32]]]:
+        """Collect the attributes of a text; also which of its template's attributes each token has, or -1."""
         if hashing is not None:
-            return cls(lines, values.files, {}, {}, min_count, hashing)
+            return cls(lines, values.files, {}, {}, min_count, hashing), {}
         templates = [template for template in distinct_templates(lines) if not template.is_real]
         bound = Bound(values, distinct_values(templates))
-        tables = {template: fit_table(bound, template, min_count) for template in templates}
-        return cls(lines, values.files, bound.vocab, tables, min_count, hashing)
+        fitted = {template: fit_table(bound, template, min_count) for template in templates}
+        tables = {template: table for template, (table, _) in fitted.items()}
+        index = cls(lines, values.files, bound.vocab, tables, min_count, hashing)
+        return index, {template: ids for template, (_, ids) in fitted.items()}
 
     def __repr__(self) -> str:
         return f"TemplateIndex({len(self._templates)} templates, {self.n_attributes} attributes)"
@@ -138,11 +143,14 @@ class TemplateIndex:
         check_columns(self._lines, columns)
         return self.transform_values(Values(columns, self._files))
 
-    def transform_values(self, values: Values) -> TokenMatrix:
-        """As ``transform``, where the values are known already."""
-        writers = self._writers(values)
+    def transform_values(
+        self, values: Values, found: Mapping[Template, NDArray[np.int32]] | None = None
+    ) -> TokenMatrix:
+        """As ``transform``, where the values are known already, or even, from ``fit``, what they stand for."""
+        writers = self._writers(values, found or {})
         any_real = any(template.is_real for template in self._templates)
         width = sum(writer.width for writer in writers)
+        bases = np.repeat([writer.base for writer in writers], [writer.width for writer in writers]).astype(np.int32)
         tokens = values.columns.tokens
         block = np.empty((min(BLOCK, tokens), width), np.int32)
         numbers = np.ones(block.shape if any_real else (0, 0))
@@ -156,7 +164,7 @@ class TemplateIndex:
             for writer in writers:
                 writer.fill(begin, end, block, numbers, column)
                 column += writer.width
-            compact(block, numbers, end - begin, begin, indptr, attributes, entries)
+            compact(block, bases, numbers, end - begin, begin, indptr, attributes, entries)
         n = int(indptr[-1])
         attributes.resize(n, refcheck=False)
         if any_real:
@@ -217,16 +225,18 @@ class TemplateIndex:
         tables = {t: _table(t, split, keys, vocab) for t, split in zip(templates, splits, strict=True)}
         return cls(lines, files, vocab, tables, min_count, hashing)
 
-    def _writers(self, values: Values) -> list[Writer]:
-        if self._lookups is None:
+    def _writers(self, values: Values, found: Mapping[Template, NDArray[np.int32]]) -> list[Writer]:
+        texts = [template for template in self._templates if not template.is_real and template not in found]
+        if self._lookups is None and texts:
             self._lookups = {v: dict(zip(words, range(len(words)))) for v, words in self._vocab.items()}
-        texts = [template for template in self._templates if not template.is_real]
         bound = Bound(values, distinct_values(texts), self._lookups if self.hashing is None else None)
         hashes: dict[Value, Array] = {}
         writers: list[Writer] = []
         for template, base in zip(self._templates, self._bases, strict=False):
             if template.is_real:
                 writers.append(Numbers(values, template, base, self.hashing))
+            elif template in found:
+                writers.append(Known(found[template], base))
             elif self.hashing is None:
                 writers.append(Keyed(bound, self._tables[template], self._vocab, base))
             else:

@@ -74,34 +74,35 @@ def make_slots(keys, log_size, slot_keys, slot_ids):
 
 
 @kernel
-def collect_keys(sources, tables, pieces, before, after, direct):
-    """The different keys of all tokens in order of appearance, and how many tokens have each.
+def collect_keys(sources, tables, pieces, before, after, direct, ids):
+    """The different keys of all tokens in order of appearance.
 
-    ``direct`` > 0 is a bound on the keys, for which a table of that size replaces hashing. O(tokens).
+    ids[t] ← which of them token t has, or -1. ``direct`` > 0 is a bound on the keys, for which a table of that
+    size replaces hashing. O(tokens).
     """
     log_size = 12
     slot_keys = np.full(1 if direct else 1 << log_size, -1, np.int64)
     slot_ids = np.full(direct if direct else 1 << log_size, -1, np.int32)
     keys = np.empty(1 << 10, np.int64)
-    counts = np.empty(1 << 10, np.int64)
     n = 0
     codes = np.empty(BLOCK, np.int32)
     block = np.empty(BLOCK, np.int64)
     for begin in range(0, before.size, BLOCK):
         size = min(BLOCK, before.size - begin)
         _keys(sources, tables, pieces, before, after, begin, codes[:size], block[:size])
-        for key in block[:size]:
+        for i in range(size):
+            key = block[i]
+            ids[begin + i] = -1
             if key < 0:
                 continue
             slot = key if direct else _find(slot_keys, np.uint64(64 - log_size), key)
             if slot_ids[slot] >= 0:
-                counts[slot_ids[slot]] += 1
+                ids[begin + i] = slot_ids[slot]
                 continue
             if n == keys.size:
                 keys = np.append(keys, np.empty_like(keys))
-                counts = np.append(counts, np.empty_like(counts))
-            keys[n], counts[n] = key, 1
-            slot_ids[slot] = n
+            keys[n] = key
+            slot_ids[slot] = ids[begin + i] = n
             n += 1
             if not direct:
                 slot_keys[slot] = key
@@ -110,12 +111,12 @@ def collect_keys(sources, tables, pieces, before, after, direct):
                     slot_keys = np.full(1 << log_size, -1, np.int64)
                     slot_ids = np.full(1 << log_size, -1, np.int32)
                     make_slots(keys[:n], log_size, slot_keys, slot_ids)
-    return keys[:n].copy(), counts[:n].copy()
+    return keys[:n].copy()
 
 
 @kernel
-def fill_ids(sources, tables, pieces, before, after, begin, end, slot_keys, slot_ids, base, out, column):
-    """out[i, column] ← base + id of the key of token begin + i, or -1; no ``slot_keys``: ids by the key."""
+def fill_ids(sources, tables, pieces, before, after, begin, end, slot_keys, slot_ids, out, column):
+    """out[i, column] ← id of the key of token begin + i, or -1; no ``slot_keys``: ids by the key."""
     direct = slot_keys.size == 0
     shift = np.uint64(64)
     size = slot_keys.size
@@ -128,7 +129,7 @@ def fill_ids(sources, tables, pieces, before, after, begin, end, slot_keys, slot
         found = np.int32(-1)
         if keys[i] >= 0:
             found = slot_ids[keys[i] if direct else _find(slot_keys, shift, keys[i])]
-        out[i, column] = base + found if found >= 0 else -1
+        out[i, column] = found
 
 
 @kernel
@@ -167,13 +168,13 @@ def fill_real(sources, tables, pieces, before, after, begin, end, vectors, ids, 
 
 
 @kernel
-def compact(block, numbers, n, begin, indptr, attributes, entries):
-    """Append the n rows of a block without their -1; ``entries`` is (0,) where all values are 1."""
+def compact(block, bases, numbers, n, begin, indptr, attributes, entries):
+    """Append bases + the n rows of a block without their -1; ``entries`` is (0,) where all values are 1."""
     at = indptr[begin]
     for r in range(n):
         for k in range(block.shape[1]):
             if block[r, k] >= 0:
-                attributes[at] = block[r, k]
+                attributes[at] = bases[k] + block[r, k]
                 if entries.size:
                     entries[at] = numbers[r, k]
                 at += 1

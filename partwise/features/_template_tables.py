@@ -17,7 +17,7 @@ from partwise.features._template_kernels import collect_keys, fill_hashed, fill_
 from partwise.features._template_parse import Piece, Template, Value
 from partwise.features._template_values import Values
 
-__all__ = ["Bound", "Hashed", "Keyed", "Numbers", "Table", "Vocabulary", "fit_table", "table_names"]
+__all__ = ["Bound", "Hashed", "Keyed", "Known", "Numbers", "Table", "Vocabulary", "fit_table", "table_names"]
 
 KEY_LIMIT = 1 << 62
 DIRECT = 1 << 18  # keys up to here are looked up in a plain table, however few there are
@@ -110,16 +110,17 @@ class Bound:
 
 
 class Writer(Protocol):
-    """Writes the attributes of one template into ``width`` columns of a block."""
+    """Writes the attributes of one template, less ``base``, into ``width`` columns of a block."""
 
     width: int
+    base: int
 
     def fill(self, begin: int, end: int, out: Block, numbers: NDArray[np.float64], column: int) -> None:
         """Tokens begin:end into the rows of ``out``; -1 where there is none."""
 
 
 class Keyed:
-    """Ids from the table of a template, beginning with ``base``."""
+    """Ids from the table of a template."""
 
     width = 1
 
@@ -130,13 +131,25 @@ class Keyed:
     def fill(self, begin: int, end: int, out: Block, numbers: NDArray[np.float64], column: int) -> None:
         bound, text = self.bound, self.bound.text
         where = (text.before, text.after, begin, end)
-        fill_ids(bound.sources, bound.tables, self.rows, *where, *self.slots, self.base, out, column)
+        fill_ids(bound.sources, bound.tables, self.rows, *where, *self.slots, out, column)
+
+
+class Known:
+    """Ids that were found when the table was made."""
+
+    width = 1
+
+    def __init__(self, ids: NDArray[np.int32], base: int) -> None:
+        self.ids, self.base = ids, base
+
+    def fill(self, begin: int, end: int, out: Block, numbers: NDArray[np.float64], column: int) -> None:
+        out[: end - begin, column] = self.ids[begin:end]
 
 
 class Hashed:
     """Ids from a hash of the template's name and its strings: the same for every text and machine."""
 
-    width = 1
+    width, base = 1, 0
 
     def __init__(self, bound: Bound, template: Template, bits: int, known: dict[Value, Array]) -> None:
         self.bound, self.bits, self.seed = bound, bits, _hash(str(template))
@@ -158,16 +171,17 @@ class Hashed:
 
 
 class Numbers:
-    """The numbers of a vector; ``base`` is the id of the first, or None to hash their names."""
+    """The numbers of a vector; with ``bits`` their names are hashed."""
 
-    def __init__(self, values: Values, template: Template, base: int | None, bits: int | None) -> None:
+    def __init__(self, values: Values, template: Template, base: int, bits: int | None) -> None:
         piece = template.pieces[0]
         source, self.table, self.vectors = values.real(piece.value)
         self.codes, self.text = np.stack([values.sources[source]]), values.text
         self.row = np.array([(0, piece.offset, 0, 0, 0, 0)], np.int64)
         self.width = values.files.dimensions(piece.value)
+        self.base = base if bits is None else 0
         if bits is None:
-            ids = [(base or 0) + d for d in range(self.width)]
+            ids = list(range(self.width))
         else:
             ids = [int(_hash(name)) >> (64 - bits) for name in vector_names(template, self.width)]
         self.ids = np.array(ids, np.int32)
@@ -183,10 +197,11 @@ def _hash(text: str) -> np.uint64:
     return np.uint64(int.from_bytes(digest, "little"))
 
 
-def fit_table(bound: Bound, template: Template, min_count: int) -> Table:
-    """The attributes of a template that occur often enough."""
+def fit_table(bound: Bound, template: Template, min_count: int) -> tuple[Table, NDArray[np.int32]]:
+    """The attributes of a template that occur often enough, and which of them each token has, or -1."""
     vocab = bound.vocab
     empty = np.empty(0, np.int64)
+    ids = np.empty(bound.tokens, np.int32)
     table = Table((), empty)
     rest = template.pieces
     while rest:
@@ -204,12 +219,15 @@ def fit_table(bound: Bound, template: Template, min_count: int) -> Table:
         direct = direct if direct <= max(DIRECT, 2 * bound.tokens) else 0
         text = bound.text
         rows = bound.rows(table, vocab)
-        keys, counts = collect_keys(bound.sources, bound.tables, rows, text.before, text.after, direct)
+        keys = collect_keys(bound.sources, bound.tables, rows, text.before, text.after, direct, ids)
         table.keys = keys
         if rest:
             table = Table((), empty, table)
-    table.keys = keys[counts >= min_count]
-    return table
+    if min_count > 1:
+        kept = np.bincount(ids + 1, minlength=len(keys) + 1)[1:] >= min_count
+        table.keys = keys[kept]
+        ids = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)[ids]
+    return table, ids
 
 
 def table_names(table: Table, template: Template, vocab: Vocabulary) -> list[str]:

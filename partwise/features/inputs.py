@@ -7,13 +7,13 @@ sequences; dense arrays become one (rows, D) array. Vocabularies map attribute s
 from __future__ import annotations
 
 import itertools
+import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from partwise.exceptions import InputError
@@ -41,7 +41,10 @@ class RowMatrix:
     @classmethod
     def from_csr(cls, sequences: Sequence[Any] | Any, offsets: NDArray[np.int64] | None = None) -> RowMatrix:
         """One CSR matrix an instance, or one for all with ``offsets``."""
+        import scipy.sparse  # not before it is needed: a tenth of a second, and memory
+
         if offsets is None:
+            sequences = [scipy.sparse.csr_array(matrix) for matrix in sequences]
             for i, matrix in enumerate(sequences):
                 if matrix.shape[1] != sequences[0].shape[1]:
                     raise InputError(
@@ -197,7 +200,8 @@ def input_kind(sequences: Sequence[Any]) -> str:
     if len(sequences) == 0:
         raise InputError("no sequences were given")
     first = sequences[0]
-    if scipy.sparse.issparse(first):
+    scipy_sparse = sys.modules.get("scipy.sparse")  # whoever has a sparse matrix has imported it
+    if scipy_sparse is not None and scipy_sparse.issparse(first):
         return "csr"
     if isinstance(first, np.ndarray) and first.dtype.kind in "fiub" and first.ndim == 2:
         return "dense"

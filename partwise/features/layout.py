@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
@@ -13,7 +12,7 @@ from partwise.exceptions import InputError
 from partwise.features.base import Features, Stack
 from partwise.features.inputs import RowMatrix
 from partwise.features.rows import DenseRows, SparseRows
-from partwise.features.transitions import TiedTransitions
+from partwise.features.transitions import RepeatedTransitions, TiedTransitions, repeated_parts
 from partwise.structures.chain import transition_blocks
 
 __all__ = ["ChainFeatures", "DenseLayout", "RowFeatures", "RowLayout"]
@@ -22,14 +21,18 @@ __all__ = ["ChainFeatures", "DenseLayout", "RowFeatures", "RowLayout"]
 DENSE_SHARE = 0.25
 
 
+def _output_type(n_outputs: int) -> Any:
+    return np.uint16 if n_outputs <= 65536 else np.int32
+
+
 class RowLayout:
     """θ of a sparse row map: dense rows for the attributes seen with many outputs, then single weights.
 
     Parameters
     ----------
     n_attributes, n_outputs : int
-    pairs : (n_attributes, n_outputs) sparse matrix, optional
-        Pairs that get a weight; all of them if absent.
+    pairs : (indptr, outputs), optional
+        Pairs that get a weight: attribute a with outputs[indptr[a]:indptr[a + 1]], distinct and sorted; all if absent.
     frequency : (n_attributes,), optional
         How often each attribute occurs; the frequent ones are laid side by side.
 
@@ -45,7 +48,7 @@ class RowLayout:
         self,
         n_attributes: int,
         n_outputs: int,
-        pairs: Any = None,
+        pairs: tuple[NDArray[Any], NDArray[Any]] | None = None,
         frequency: NDArray[Any] | None = None,
         base: int = 0,
     ) -> None:
@@ -55,9 +58,7 @@ class RowLayout:
         if pairs is None:
             counts = np.full(n_attributes, n_outputs)
         else:
-            pairs = scipy.sparse.csr_array(pairs)
-            pairs.sum_duplicates()
-            counts = np.diff(pairs.indptr)
+            counts = np.diff(pairs[0])
         dense = counts >= max(DENSE_SHARE * n_outputs, 1)
         order = np.lexsort((-frequency, ~dense))  # dense first, frequent first, then by number
         self.rank = np.empty(n_attributes, np.int32)
@@ -65,16 +66,17 @@ class RowLayout:
         self.n_dense = int(dense.sum())
         self.mask = np.zeros(0, np.uint8)
         self.pair_start = np.zeros(n_attributes - self.n_dense + 1, np.int64)
-        self.pair_output = np.zeros(0, np.uint16 if n_outputs <= 65536 else np.int32)
+        self.pair_output: NDArray[Any] = np.zeros(0, _output_type(n_outputs))
         if pairs is not None:
-            ranked = pairs[order]
-            cut = ranked.indptr[self.n_dense]
+            ends = np.concatenate([[0], np.cumsum(counts[order])])
+            outputs = pairs[1][np.repeat(pairs[0][order] - ends[:-1], counts[order]) + np.arange(ends[-1])]
+            cut = int(ends[self.n_dense])
             if cut < self.n_dense * n_outputs:
                 self.mask = np.zeros(self.n_dense * n_outputs, np.uint8)
-                rows = np.repeat(np.arange(self.n_dense), np.diff(ranked.indptr[: self.n_dense + 1]))
-                self.mask[rows * n_outputs + ranked.indices[:cut]] = 1
-            self.pair_start[:] = ranked.indptr[self.n_dense :] - cut
-            self.pair_output = ranked.indices[cut:].astype(self.pair_output.dtype)
+                rows = np.repeat(np.arange(self.n_dense), np.diff(ends[: self.n_dense + 1]))
+                self.mask[rows * n_outputs + outputs[:cut]] = 1
+            self.pair_start[:] = ends[self.n_dense :] - cut
+            self.pair_output = outputs[cut:].astype(self.pair_output.dtype)
         if self.dim > np.iinfo(np.int32).max:
             raise InputError(f"{self.dim} weights are more than 2^31; raise min_count or use observed pairs only")
 
@@ -87,13 +89,10 @@ class RowLayout:
         if every:
             return cls(matrix.n_attributes, n_outputs, frequency=frequency)
         starts = np.concatenate([[0], np.cumsum(frequency)])
-        found = np.empty(len(matrix.attributes), np.int32)
+        found = np.empty(len(matrix.attributes), _output_type(n_outputs))
         counts = _observed_pairs(matrix.indptr, matrix.attributes, outputs, n_outputs, starts, found)
         indptr = np.concatenate([[0], np.cumsum(counts)])
-        columns = found[: indptr[-1]]
-        data = np.ones(len(columns), np.int8)
-        pairs = scipy.sparse.csr_array((data, columns, indptr), shape=(matrix.n_attributes, n_outputs))
-        return cls(matrix.n_attributes, n_outputs, pairs, frequency)
+        return cls(matrix.n_attributes, n_outputs, (indptr, found[: indptr[-1]]), frequency)
 
     @property
     def dim(self) -> int:
@@ -195,15 +194,24 @@ class RowFeatures(Features):
         """The whole pack around the pack of the rows."""
         return rows
 
+    def instance_sizes(self, n: int) -> NDArray[np.int64]:
+        return _row_parts(self.rows)
+
 
 class ChainFeatures(RowFeatures):
-    """Rows for the labels, and transition weights after them: tied, or rows of edge attributes of their own."""
+    """Rows for the labels, and transition weights after them, or rows of edge attributes of their own.
 
-    def __init__(self, rows: Any, row_dim: int, n_labels: int, order: int = 1, edges: Any = None) -> None:
+    ``tied`` says which chain they are for; θ is laid out alike, so that weights learned on one kind serve the other.
+    """
+
+    def __init__(
+        self, rows: Any, row_dim: int, n_labels: int, order: int = 1, edges: Any = None, *, tied: bool = True
+    ) -> None:
         self.row_dim, self.n_labels, self.order = row_dim, n_labels, order
         blocks = transition_blocks(n_labels, order)
         if edges is None:
-            edges = TiedTransitions(n_labels, blocks, row_dim)
+            repeated = RepeatedTransitions(rows.offsets, blocks, row_dim)
+            edges = TiedTransitions(n_labels, blocks, row_dim) if tied else repeated
             dim = row_dim + int(blocks[-1])
         else:  # rows of edge attributes with L² outputs, whose weights follow those of the labels
             edges, edge_dim = edges
@@ -213,6 +221,17 @@ class ChainFeatures(RowFeatures):
 
     def _around(self, rows: Any) -> Any:
         return Stack(rows, self.edges)
+
+    def instance_sizes(self, n: int) -> NDArray[np.int64]:
+        edges = self.edges
+        if isinstance(edges, RepeatedTransitions):
+            return _row_parts(self.rows) + repeated_parts(edges)
+        return _row_parts(self.rows) + (edges.blocks[-1] if isinstance(edges, TiedTransitions) else _row_parts(edges))
+
+
+def _row_parts(rows: Any) -> NDArray[np.int64]:
+    """Parts of every instance of a row map, as ``feature_parts`` counts them; nothing to compile."""
+    return np.diff(rows.offsets) * rows.n_outputs
 
 
 @kernel

@@ -200,10 +200,10 @@ class Templates:
         self, columns: Columns, min_count: int = 1, hashing: int | None = None
     ) -> tuple[TemplateIndex, TokenMatrix]:
         """``fit``, and the attributes of each token of the same data."""
-        index, values = self._fit(columns, min_count, hashing)
-        return index, index.transform_values(values)
+        index, values, found = self._fit(columns, min_count, hashing)
+        return index, index.transform_values(values, found)
 
-    def _fit(self, columns: Columns, min_count: Any, hashing: Any) -> tuple[TemplateIndex, Values]:
+    def _fit(self, columns: Columns, min_count: Any, hashing: Any) -> tuple[TemplateIndex, Values, Any]:
         if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
             raise ParameterError("min_count", "Templates.fit", "a positive integer", min_count)
         if hashing is not None:
@@ -215,4 +215,5 @@ class Templates:
             raise ParameterError("columns", "Templates.fit", "Columns", type(columns).__name__)
         lines = self.resolve(columns)._lines
         values = Values(columns, Files.read(lines))
-        return TemplateIndex.fit(lines, values, min_count, hashing), values
+        index, found = TemplateIndex.fit(lines, values, min_count, hashing)
+        return index, values, found

@@ -8,9 +8,10 @@ arrays and numbers, a checkpoint is the state, and a resumed run continues bit f
 
 from __future__ import annotations
 
+import importlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
@@ -69,7 +70,7 @@ class Result:
     theta: Floats
     trace: list[Record]
     certificate: Certificate | None
-    status: str  # "converged", "max_passes", "stopped", "early_stopping" or "interrupted"
+    status: str  # "converged", "stalled" (no step helps), "max_passes", "stopped", "early_stopping" or "interrupted"
     best_step: int
 
 
@@ -151,7 +152,7 @@ class Learner(ABC):
 
     @abstractmethod
     def advance(self, problem: Problem, state: State) -> dict[str, Any]:
-        """One pass, in place. Returns what is known then: objective, dual, converged, and numbers for ``extra``."""
+        """One pass, in place. Returns what is known then: objective, dual, converged, stalled, ``extra`` numbers."""
 
     def weights(self, state: State) -> Floats:
         """θ of a state."""
@@ -201,7 +202,7 @@ class Learner(ABC):
                 saved = checkpoint.load()
                 state, trace = saved["state"], [Record(**line) for line in saved["trace"]]
                 best_theta, best_step, before = saved["best_theta"], saved["best_step"], saved["seconds"]
-                if saved["status"] in ("converged", "early_stopping"):
+                if saved["status"] in ("converged", "stalled", "early_stopping"):
                     return Result(best_theta, trace, _certificate(trace, best_step), saved["status"], best_step)
             else:
                 state = self.start(problem, best_theta.copy(), score)
@@ -223,6 +224,8 @@ class Learner(ABC):
                     status = "stopped"
                 elif known.get("converged"):
                     status = "converged"
+                elif known.get("stalled"):
+                    status = "stalled"
                 elif patience is not None and score is not None and step - best_step >= patience:
                     status = "early_stopping"
                 if checkpoint is not None and (checkpoint.due(step) or status != "max_passes"):
@@ -251,7 +254,51 @@ def objective(problem: Problem, theta: Floats, C: float) -> float:
     return (0.5 * dot(theta, theta) / C + float(problem.losses(theta).sum())) / problem.m
 
 
-LEARNERS: dict[str, type[Learner]] = {}
+class _Registry(dict[str, type[Learner]]):
+    """Learners by name. Those of this package come in when somebody looks: importing them all takes a while."""
+
+    _complete = False
+
+    def _load(self) -> None:
+        if not self._complete:
+            self._complete = True
+            from partwise import learners
+
+            for module in dict.fromkeys(learners._HOME.values()):
+                importlib.import_module(f"partwise.learners.{module}")
+
+    def __missing__(self, name: str) -> type[Learner]:
+        if self._complete:
+            raise KeyError(name)
+        self._load()
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return super().__contains__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._load()
+        return super().__len__()
+
+    def keys(self) -> Any:
+        self._load()
+        return super().keys()
+
+    def values(self) -> Any:
+        self._load()
+        return super().values()
+
+    def items(self) -> Any:
+        self._load()
+        return super().items()
+
+
+LEARNERS: dict[str, type[Learner]] = _Registry()
 
 
 def _who_can(space: Structure, loss: Loss) -> str:

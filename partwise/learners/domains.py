@@ -48,9 +48,13 @@ class Domain:
     radius: float | None = None
     nonnegative: NDArray[np.bool_] | None = None
 
+    def dot(self, a: Floats, b: Floats) -> float:
+        """aᵀb, the inner product behind every norm here."""
+        return float(dot(a, b))
+
     def cost(self, theta: Floats) -> float:
         """Ω(θ) for a θ inside."""
-        return 0.0 if self.radius is not None else 0.5 * dot(theta, theta) / self.C
+        return 0.0 if self.radius is not None else 0.5 * self.dot(theta, theta) / self.C
 
     def clip(self, v: Floats) -> Floats:
         """The nearest point with the signs that are asked for."""
@@ -63,16 +67,16 @@ class Domain:
         v = self.clip(v)
         if self.radius is None:
             return self.C * v
-        norm = math.sqrt(dot(v, v))
+        norm = math.sqrt(self.dot(v, v))
         return v * (self.radius / norm) if norm > 0 else np.zeros_like(v)
 
     def bound(self, v: Floats) -> float:
         """min_θ Ω(θ) − θᵀv."""
         v = self.clip(v)
-        return -0.5 * self.C * dot(v, v) if self.radius is None else -self.radius * math.sqrt(dot(v, v))
+        return -0.5 * self.C * self.dot(v, v) if self.radius is None else -self.radius * math.sqrt(self.dot(v, v))
 
     def project(self, theta: Floats) -> Floats:
         """The point of the domain that is nearest to θ."""
         theta = self.clip(theta)
-        norm = math.sqrt(dot(theta, theta))
+        norm = math.sqrt(self.dot(theta, theta))
         return theta * (self.radius / norm) if self.radius is not None and norm > self.radius else theta

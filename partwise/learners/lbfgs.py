@@ -74,8 +74,8 @@ class LBFGS(Learner):
             "theta": theta,
             "value": value,
             "gradient": gradient,
-            "steps": np.zeros((self.memory, problem.dim)),
-            "changes": np.zeros((self.memory, problem.dim)),
+            "steps": np.zeros((self.memory, problem.dim), np.float32),  # they only shape the direction
+            "changes": np.zeros((self.memory, problem.dim), np.float32),
             "remembered": 0,
             "values": np.full(10, np.inf),
         }
@@ -93,36 +93,39 @@ class LBFGS(Learner):
         value, gradient = problem.loss_and_gradient(theta)
         if self._l2:
             value += 0.5 * self._l2 * dot(theta, theta)
-            gradient += self._l2 * theta
+            add_scaled(gradient, 0, self._l2, theta, 0, problem.dim)
         return value, gradient
+
+    # θ may have millions of entries: no more vectors than the method needs are alive at any time.
 
     def advance(self, problem: Problem, state: State) -> dict[str, Any]:
         theta, l1 = state["theta"], self._l1
-        descent = -_pseudo_gradient(theta, state["gradient"], l1)
-        direction = _two_loop(descent, state["steps"], state["changes"], state["remembered"])
+        steepest = _pseudo_gradient(theta, state["gradient"], l1)
+        direction = _two_loop(steepest, state["steps"], state["changes"], state["remembered"])
         if l1:
-            direction[direction * descent <= 0] = 0.0  # stay in the orthant of the pseudo-gradient
-        slope = -dot(direction, descent)
+            direction[direction * steepest >= 0] = 0.0  # stay in the orthant of the pseudo-gradient
+        slope = dot(direction, steepest)
         if slope >= 0:  # the memory has gone stale: forget it
             state["remembered"] = 0
-            direction, slope = descent.copy(), -dot(descent, descent)
+            direction, slope = -steepest, -dot(steepest, steepest)
         size = 1.0 if state["remembered"] else 1.0 / max(math.sqrt(-slope), 1e-300)
-        orthant = np.where(theta != 0, np.sign(theta), np.sign(descent)) if l1 else None
+        orthant = np.where(theta != 0, np.sign(theta), -np.sign(steepest)) if l1 else None
         evaluations, accepted = 0, False
         while evaluations < 30 and slope < 0:
-            new = theta + size * direction
+            new = size * direction
+            new += theta
             if orthant is not None:
                 new[new * orthant < 0] = 0.0
             value, gradient = self._smooth(problem, new)
-            value += l1 * float(np.abs(new).sum())
+            value += l1 * float(np.abs(new).sum()) if l1 else 0.0
             evaluations += 1
-            decrease = -dot(new - theta, descent) if l1 else size * slope
+            decrease = dot(new - theta, steepest) if l1 else size * slope
             if value <= state["value"] + 1e-4 * decrease:
                 accepted = True
                 break
             size *= 0.5
         if accepted:
-            _remember(state, new - theta, gradient - state["gradient"])
+            _remember(state, new, gradient)
             state["theta"], state["value"], state["gradient"] = new, value, gradient
         values = state["values"]
         past, now = values[0], state["value"]
@@ -130,7 +133,7 @@ class LBFGS(Learner):
         values[-1] = now
         norm = _norm(_pseudo_gradient(state["theta"], state["gradient"], l1))
         small = norm <= self.tolerance * max(1.0, _norm(state["theta"]))
-        slow = past - now <= self.tolerance * abs(now) if np.isfinite(past) else False
+        slow = past - now <= self.tolerance * abs(now) if accepted and np.isfinite(past) else False
         return {
             "objective": now / problem.m,
             "dual": self._lower_bound(problem, state, norm),
@@ -139,7 +142,8 @@ class LBFGS(Learner):
                 "evaluations": float(evaluations),
                 "step": size if accepted else 0.0,
             },
-            "converged": small or slow or not accepted,
+            "converged": small or slow,
+            "stalled": not accepted,
         }
 
     def _lower_bound(self, problem: Problem, state: State, norm: float) -> float | None:
@@ -162,10 +166,10 @@ def _pseudo_gradient(theta: Floats, gradient: Floats, l1: float) -> Floats:
 
 
 @kernel
-def _two_loop(descent, steps, changes, remembered):
-    """H·descent by the two-loop recursion over the remembered steps, newest first (Nocedal & Wright, Alg. 7.4)."""
+def _two_loop(gradient, steps, changes, remembered):
+    """−H·gradient by the two-loop recursion over the remembered steps, newest first (Nocedal & Wright, Alg. 7.4)."""
     memory, n = steps.shape[0], min(remembered, steps.shape[0])
-    direction = descent.copy()
+    direction = -gradient
     weights, curvatures = np.zeros(n), np.zeros(n)
     for k in range(n):
         j = (remembered - 1 - k) % memory
@@ -182,9 +186,22 @@ def _two_loop(descent, steps, changes, remembered):
     return direction
 
 
-def _remember(state: State, step: Floats, change: Floats) -> None:
-    if dot(step, change) <= 1e-10 * dot(change, change):
+@kernel
+def _curvature(new, theta, gradient, before):
+    """(s·y, y·y) of the step s = new − θ and the change of the gradient y, without storing them."""
+    along, size = 0.0, 0.0
+    for j in range(new.shape[0]):
+        change = gradient[j] - before[j]
+        along += (new[j] - theta[j]) * change
+        size += change * change
+    return along, size
+
+
+def _remember(state: State, new: Floats, gradient: Floats) -> None:
+    along, size = _curvature(new, state["theta"], gradient, state["gradient"])
+    if along <= 1e-10 * size:
         return
     slot = state["remembered"] % len(state["steps"])
-    state["steps"][slot], state["changes"][slot] = step, change
+    np.subtract(new, state["theta"], out=state["steps"][slot], casting="same_kind")
+    np.subtract(gradient, state["gradient"], out=state["changes"][slot], casting="same_kind")
     state["remembered"] += 1

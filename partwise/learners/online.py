@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from partwise._compile import kernel
-from partwise._math import total_size
+from partwise._math import dot, total_size
 from partwise.exceptions import ParameterError
 from partwise.features.base import accumulate, feature_scores, squared_norm
 from partwise.learners.base import Floats, Learner, State, objective, register_learner
@@ -35,12 +35,14 @@ from partwise.structures.base import part_count
 
 __all__ = ["DCA", "SGD", "Perceptron"]
 
-PERCEPTRON, GRADIENT, ASCENT = 0, 1, 2
+PERCEPTRON, GRADIENT, ASCENT, EVALUATE = 0, 1, 2, 3
 
 
 @kernel
 def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
     """One pass in the given order. ``counters``: a, A, t, Σ loss, dual, number of updates.
+
+    The rule EVALUATE takes no step: it only sums the losses.
 
     ``w`` (dim,) collects Σ A·δ for the average, or has length 0 where no average is wanted.
     """
@@ -71,7 +73,7 @@ def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
                 for j in range(v.shape[0]):
                     v[j] *= a
                 a, total_a = 1.0, 0.0
-        elif loss > 0.0:  # footnote 17: an approximate loss may come out negative; then no step is taken
+        elif rule == ASCENT and loss > 0.0:  # footnote 17: where an approximate loss is negative, no step
             norm = squared_norm(data.features, i, parts, scratch)
             if norm > 0.0:
                 step = min(C, loss / norm)
@@ -215,10 +217,19 @@ class SGD(OnlineLearner):
             except ParameterError:  # it diverged
                 continue
             found = trial.weights(state)
-            value = score(found) if score is not None else -objective(problem, found, self.C)
+            value = score(found) if score is not None else -self._objective(problem, found)
             if value > best_value:
                 best, best_value = eta, value
         return best
+
+    def _objective(self, problem: Problem, theta: Floats) -> float:
+        """Eq. (2) by the loop of the passes itself: another loop would take seconds to compile."""
+        counters, nothing = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]), np.zeros(0)
+        problem.run(
+            online_pass, problem.data, np.arange(problem.m), EVALUATE, self.C, 0.0, problem.buffers(), nothing,
+            theta, nothing, counters,
+        )  # fmt: skip
+        return (0.5 * dot(theta, theta) / self.C + float(counters[3])) / problem.m
 
 
 @register_learner("dca")

@@ -29,6 +29,7 @@ __all__ = ["sequence_report"]
 
 STATUS = {
     "converged": "converged",
+    "stalled": "stalled: no step lowered the objective any more",
     "max_passes": "stopped at the largest number of passes",
     "stopped": "stopped by a callback",
     "early_stopping": "stopped early: the held-out score no longer rose",

@@ -1,10 +1,17 @@
-"""Output spaces and their oracles on part scores."""
+"""Output spaces and their oracles on part scores; each is imported when first used."""
 
-from partwise.structures.assignment import Assignment, RelaxedAssignment
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from partwise.structures.base import ORACLES, CompiledStructure, Structure
-from partwise.structures.chain import Chain
-from partwise.structures.matching import Matching
-from partwise.structures.multiclass import Multiclass
+
+if TYPE_CHECKING:
+    from partwise.structures.assignment import Assignment, RelaxedAssignment
+    from partwise.structures.chain import Chain
+    from partwise.structures.matching import Matching
+    from partwise.structures.multiclass import Multiclass
 
 __all__ = [
     "ORACLES",
@@ -16,3 +23,17 @@ __all__ = [
     "RelaxedAssignment",
     "Structure",
 ]
+
+_HOME = {
+    "Assignment": "assignment",
+    "Chain": "chain",
+    "Matching": "matching",
+    "Multiclass": "multiclass",
+    "RelaxedAssignment": "assignment",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"partwise.structures.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'partwise.structures' has no attribute {name!r}")

@@ -32,10 +32,11 @@ from partwise._math import (
     rows_sum,
     smallest_finite,
 )
-from partwise.structures.base import argmax, marginals, part_count, work_size
+from partwise.structures.base import argmax, marginal_entropy, marginals, part_count, work_size
 
 FLOOR = 1e-100
 SPREAD = 200.0
+NEGLIGIBLE = -40.0  # e^−40 is below the rounding of a sum whose largest term is 1
 
 
 class ChainSpace(NamedTuple):
@@ -44,6 +45,7 @@ class ChainSpace(NamedTuple):
     offsets: NDArray[np.int64]  # (n + 1,)
     n_labels: int
     order: int
+    powers: NDArray[np.int64]  # (order + 1,) powers[j] = L^j, the number of histories of j labels
     blocks: NDArray[np.int64]  # (order + 2,) start of the block of history length j, after the labels' parts
     stride: int  # from one position's block to the next: 0 where positions share one block (tied)
     allowed: NDArray[np.uint8]  # (total positions, L), or (0, L) where every label is
@@ -61,14 +63,14 @@ def block_start(space, length, t):
 @kernel
 def state_count(space, t):
     """States at position t: histories of min(t + 1, order) labels."""
-    return space.n_labels ** min(t + 1, space.order)
+    return space.powers[min(t + 1, space.order)]
 
 
 @kernel
 def group_sizes(space, t):
     """(groups, sources): the states at t come in groups of L that share their sources, states of t − 1."""
-    groups = space.n_labels ** (min(t + 1, space.order) - 1)
-    return groups, space.n_labels ** min(t, space.order) // groups if t > 0 else 0
+    groups = space.powers[min(t + 1, space.order) - 1]
+    return groups, space.powers[min(t, space.order)] // groups if t > 0 else 0
 
 
 @kernel
@@ -216,7 +218,9 @@ def _log_sum(x, at, y, start, n):
     total = 0.0
     if top > -np.inf:
         for j in range(m):
-            total += math.exp((x[o + j] + y[p + j]) - top)
+            below = (x[o + j] + y[p + j]) - top
+            if below > NEGLIGIBLE:
+                total += math.exp(below)
     return top, total
 
 
@@ -244,7 +248,9 @@ def log_forward(space, length, s, alpha, peaks):
                     top = max(top, alpha[old + p] + s[at + p * n_labels + b])
                 if top > -np.inf:
                     for p in range(h // n_labels, state_count(space, t - 1), groups):
-                        total += math.exp((alpha[old + p] + s[at + p * n_labels + b]) - top)
+                        below = (alpha[old + p] + s[at + p * n_labels + b]) - top
+                        if below > NEGLIGIBLE:
+                            total += math.exp(below)
                 alpha[new + h] += top + math.log(total) if total > 0.0 else -np.inf
         best = largest(alpha, new, new + states)
         if best == -np.inf:
@@ -294,7 +300,9 @@ def log_forward_backward(space, i, scores, work, parts):
                 row, state = at + h * n_labels, (h % groups) * n_labels
                 top, total = _log_sum(s, row, ahead, state, n_labels)
                 for b in range(n_labels):
-                    parts[row + b] += weight / total * math.exp((s[row + b] + ahead[state + b]) - top)
+                    below = (s[row + b] + ahead[state + b]) - top
+                    if below > NEGLIGIBLE:
+                        parts[row + b] += weight / total * math.exp(below)
         best = largest(beta, 0, states)
         for h in range(states):
             ahead[h] = (beta[h] - best) + s[t * n_labels + h % n_labels]
@@ -381,3 +389,35 @@ def forward_backward(space, i, scores, work, parts):
         t += count
     multiply_sum(parts, labels, e, labels, used - labels)
     return log_partition
+
+
+@kernel
+def _row_entropy(parts, direction, start, n):
+    """(−Σ_b μ_b log(μ_b/μ), −Σ_b δ_b log(μ_b/μ)) over a row of n parts, μ its sum: H(b | row) times μ, and slope."""
+    total = 0.0
+    for r in range(start, start + n):
+        total += parts[r]
+    value, slope = 0.0, 0.0
+    for r in range(start, start + n):
+        if parts[r] > 0.0:
+            size = math.log(parts[r] / total)
+            value -= parts[r] * size
+            slope -= direction[r] * size
+    return value, slope
+
+
+@marginal_entropy.register(ChainSpace)
+def entropy_of_blocks(space, i, parts, direction):
+    """H = H(y_0) + Σ_{t≥1} H(y_t | history of t), O(T·L^{k+1}) logarithms. Untied chains only.
+
+    The distribution of largest entropy with given marginals is Markov, so its entropy is that of the first label and
+    of every label after its history; the rows of a block are the histories.
+    """
+    length = space.offsets[i + 1] - space.offsets[i]
+    n_labels = space.n_labels
+    value, slope = _row_entropy(parts, direction, 0, n_labels)
+    for r in range(length * n_labels, part_count(space, i), n_labels):
+        more, steeper = _row_entropy(parts, direction, r, n_labels)
+        value += more
+        slope += steeper
+    return value, slope

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,11 +27,16 @@ from numpy.typing import ArrayLike, NDArray
 from partwise._compile import Generic, kernel
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 
+if TYPE_CHECKING:
+    import scipy.sparse
+
 __all__ = [
     "ORACLES",
     "CompiledStructure",
+    "Polytope",
     "Structure",
     "argmax",
+    "gibbs_scores",
     "kbest",
     "marginal_entropy",
     "marginals",
@@ -39,10 +44,14 @@ __all__ = [
     "project",
     "score_of",
     "slack_argmax",
+    "support_argmin",
     "work_size",
 ]
 
 Floats = NDArray[np.float64]
+
+#: What is smaller is rounding, not mass.
+LEAST_MASS = 1e-12
 
 #: Every oracle a structure may have, and what it answers.
 ORACLES = {
@@ -53,7 +62,24 @@ ORACLES = {
     "project": "Euclidean projection onto the marginal polytope",
     "marginal_entropy": "entropy of the maximum-entropy distribution with given marginals (chains: untied ones only)",
     "slack": "the output of largest cost × (offset + score), for slack rescaling",
+    "support": "the output of least score within the support of given marginals, for moves inside the polytope",
+    "gibbs": "scores whose Gibbs distribution has given marginals",
+    "polytope": "the marginal polytope as linear constraints, for solvers of quadratic programs",
 }
+
+
+class Polytope(NamedTuple):
+    """The convex hull of Y(x) as {lift·x : x ≥ 0, equal·x = equal_to, below·x ≤ limit}, Lacoste-Julien eq. (2.11).
+
+    Without a ``lift`` the x are the parts themselves; with one, parts are sums of finer variables (a tied
+    chain's counts of those at every position). No matrix has more than a few entries a column.
+    """
+
+    equal: scipy.sparse.csr_array
+    equal_to: Floats
+    below: scipy.sparse.csr_array
+    limit: Floats
+    lift: scipy.sparse.csr_array | None = None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -114,6 +140,20 @@ def marginal_entropy(space, i, parts, direction):
     """
 
 
+@Generic
+def support_argmin(space, i, scores, mass, work, parts):
+    """parts ← the output of least score whose every part has mass; returns its score, +inf if there is none.
+
+    Registered only where nonnegative parts and linear equations describe the marginal polytope: there
+    μ + ε(z⁺ − z⁻) stays inside for any output z⁺ as long as no part of z⁻ goes below 0.
+    """
+
+
+@Generic
+def gibbs_scores(space, i, mass, scores):
+    """scores ← log-conditionals of the marginals ``mass``: p(z) ∝ exp(scores·z) has E[z] = mass, and log Z = 0."""
+
+
 def score_of(scores: Floats, parts: Floats) -> float:
     """scores·parts where 0·(−inf) counts as 0.
 
@@ -151,7 +191,7 @@ class Structure(ABC):
     {0, 2}
     """
 
-    oracles: frozenset[str] = frozenset()  # of a class: what its instances may have
+    oracles: ClassVar[frozenset[str]] = frozenset()  # of a class: what its instances may have
 
     @abstractmethod
     def __len__(self) -> int:
@@ -208,6 +248,18 @@ class Structure(ABC):
     def marginal_entropy(self, i: int, parts: Floats, direction: Floats | None = None) -> tuple[float, float]:
         """(H(parts), its slope along a direction): the largest entropy of a distribution with these marginals."""
         raise self._lacks("marginal_entropy")
+
+    def support(self, i: int, scores: Floats, mass: Floats) -> Floats:
+        """The parts of the output of least score among those whose every part has mass > 0."""
+        raise self._lacks("support")
+
+    def gibbs(self, i: int, mass: Floats) -> Floats:
+        """Scores s with E[z] = mass under p(z) ∝ exp(s·z); −inf where there is no mass."""
+        raise self._lacks("gibbs")
+
+    def polytope(self, i: int) -> Polytope:
+        """The marginal polytope of instance i as linear constraints."""
+        raise self._lacks("polytope")
 
     def entropy(self, i: int, scores: Floats) -> float:
         """H = log Z − scores·E[z], by eq. (6)."""
@@ -333,6 +385,22 @@ class CompiledStructure(Structure):
         value, slope = marginal_entropy(self.pack, i, point, along)
         return float(value), float(slope)
 
+    def support(self, i: int, scores: ArrayLike, mass: ArrayLike) -> Floats:
+        if "support" not in self.oracles:
+            raise self._lacks("support")
+        values, work, parts = self._buffers(i, scores)
+        masses = self._buffers(i, mass)[0]
+        if support_argmin(self.pack, i, values, masses, work, parts) == np.inf:
+            raise InputError(f"no output of instance {i} lies within the support")
+        return parts
+
+    def gibbs(self, i: int, mass: ArrayLike) -> Floats:
+        if "gibbs" not in self.oracles:
+            raise self._lacks("gibbs")
+        masses, _, scores = self._buffers(i, mass)
+        gibbs_scores(self.pack, i, masses, scores)
+        return scores
+
 
 # Structures in plain Python: the generic functions call the methods, and check what comes back.
 
@@ -424,3 +492,19 @@ def _(
 def _(space: Structure, i: int, parts: Floats, direction: Floats) -> tuple[float, float]:
     n = space.n_parts(i)
     return space.marginal_entropy(i, parts[:n], direction[:n])
+
+
+@support_argmin.register(Structure)
+def _(space: Structure, i: int, scores: Floats, mass: Floats, work: Floats, parts: Floats) -> float:
+    n = space.n_parts(i)
+    parts[:n] = _checked(space, i, "support", space.support(i, scores[:n], mass[:n]), (n,))
+    return score_of(scores[:n], parts[:n])
+
+
+@gibbs_scores.register(Structure)
+def _(space: Structure, i: int, mass: Floats, scores: Floats) -> None:
+    n = space.n_parts(i)
+    found = np.asarray(space.gibbs(i, mass[:n]), float)
+    if found.shape != (n,) or np.isnan(found).any() or np.isposinf(found).any():
+        raise InputError(f"{type(space).__name__}.gibbs of instance {i}: expected {n} numbers, finite or −inf")
+    scores[:n] = found

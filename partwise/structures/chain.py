@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise.exceptions import InputError, ParameterError
+from partwise.structures import (
+    _chain_polytope,  # noqa: F401  (registers the oracles)
+    _chain_slack,  # noqa: F401  (registers the oracle)
+)
 from partwise.structures import _chain_ranked as ranked
-from partwise.structures import _chain_slack  # noqa: F401  (registers the oracle)
 from partwise.structures._chain_kernels import ChainSpace, block_start, mask_scores
-from partwise.structures.base import CompiledStructure, Floats
+from partwise.structures.base import CompiledStructure, Floats, Polytope
 
 __all__ = ["Chain", "transition_blocks"]
 
@@ -72,9 +75,11 @@ class Chain(CompiledStructure):
     [[0.47, 0.53], [0.44, 0.56], [0.15, 0.85]]
     """
 
-    oracles = frozenset({"argmax", "marginals", "kbest", "sample", "marginal_entropy", "slack"})
+    oracles: ClassVar[frozenset[str]] = frozenset(
+        {"argmax", "marginals", "kbest", "sample", "marginal_entropy", "slack", "support", "gibbs", "polytope"}
+    )
     #: What needs the pair marginals of every position: a tied chain has only their sums.
-    untied_oracles = frozenset({"marginal_entropy"})
+    untied_oracles: ClassVar[frozenset[str]] = frozenset({"marginal_entropy", "support", "gibbs"})
 
     def __init__(
         self,
@@ -100,7 +105,7 @@ class Chain(CompiledStructure):
             raise InputError(f"instance {int(np.argmin(sizes))} is an empty sequence; expected at least one position")
         self.lengths, self.n_labels, self.order, self.tied = sizes, int(n_labels), int(order), bool(tied)
         if tied:
-            self.oracles = type(self).oracles - self.untied_oracles
+            self.oracles = type(self).oracles - self.untied_oracles  # type: ignore[misc]
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         blocks = transition_blocks(self.n_labels, self.order)
@@ -262,3 +267,10 @@ class Chain(CompiledStructure):
         if ranked.sample(self._pack, i, values, work, uniform, draws) == -np.inf:
             raise InputError(f"no output of instance {i} has a finite score")
         return draws
+
+    def polytope(self, i: int) -> Polytope:
+        """Marginals of neighbouring transitions agree, and the labels of a position sum to 1; eqs. (2.2) and (2.3)."""
+        from partwise.structures._chain_constraints import chain_polytope  # it needs scipy, which predicting does not
+
+        forbidden = self._forbidden(i, np.ones(self.n_parts(i)))
+        return chain_polytope(int(self.lengths[i]), self.n_labels, self.order, self.tied, forbidden)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,15 +13,19 @@ from partwise._compile import kernel
 from partwise._math import exp_shifted, fill, largest, normalise
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures.base import (
+    LEAST_MASS,
     CompiledStructure,
     Floats,
+    Polytope,
     argmax,
+    gibbs_scores,
     kbest,
     marginal_entropy,
     marginals,
     part_count,
     project,
     slack_argmax,
+    support_argmin,
     work_size,
 )
 
@@ -191,6 +195,21 @@ def _(space, i, parts, direction):
     return value, slope
 
 
+@support_argmin.register(MulticlassSpace)
+def _(space, i, scores, mass, work, parts):
+    n = space.n_labels
+    inside = work[n : 2 * n]
+    for b in range(n):
+        inside[b] = -scores[b] if mass[b] > LEAST_MASS else -np.inf
+    return -argmax(space, i, inside, work, parts)
+
+
+@gibbs_scores.register(MulticlassSpace)
+def _(space, i, mass, scores):
+    for b in range(space.n_labels):
+        scores[b] = math.log(mass[b]) if mass[b] > 0.0 else -np.inf
+
+
 class Multiclass(CompiledStructure):
     """y ∈ {0..L−1} with score s_y: n instances of one variable each, whose L parts are all atoms.
 
@@ -216,7 +235,20 @@ class Multiclass(CompiledStructure):
     [0.6, 0.4, 0.0]
     """
 
-    oracles = frozenset({"argmax", "marginals", "kbest", "sample", "project", "marginal_entropy", "slack"})
+    oracles: ClassVar[frozenset[str]] = frozenset(
+        {
+            "argmax",
+            "marginals",
+            "kbest",
+            "sample",
+            "project",
+            "marginal_entropy",
+            "slack",
+            "support",
+            "gibbs",
+            "polytope",
+        }
+    )
 
     def __init__(self, n: int, n_labels: int, *, allowed: ArrayLike | None = None) -> None:
         if n < 0:
@@ -289,3 +321,14 @@ class Multiclass(CompiledStructure):
         if sample(self._pack, i, values, work, rng.random(size), draws) == -np.inf:
             raise InputError(f"no output of instance {i} has a finite score")
         return draws
+
+    def polytope(self, i: int) -> Polytope:
+        """The simplex over the allowed labels: 1·z = 1, and the forbidden ones sum to 0."""
+        import scipy.sparse  # here, because predicting does not need it
+
+        rows = [np.ones(self.n_labels)]
+        if self.constrained:
+            rows.append(1.0 - self._pack.allowed[i])
+        equal_to = np.array([1.0, 0.0])[: len(rows)]
+        none = scipy.sparse.csr_array((0, self.n_labels))
+        return Polytope(scipy.sparse.csr_array(np.array(rows)), equal_to, none, np.zeros(0))

@@ -8,11 +8,13 @@ from partwise._compile import kernel
 
 from ._chains import (
     accumulate_counts,
-    class_log_likelihoods,
-    distinct_words,
-    fill_likelihood,
+    class_sums,
+    inlined,
+    lane_sums,
     lanes_for,
-    own_log_likelihoods,
+    lay_out,
+    relative_to,
+    score_sweep,
     start_lanes,
     sweep_lanes,
 )
@@ -34,22 +36,28 @@ BATCHES = 20  # groups of consecutive samples whose spread gives the standard er
 
 
 @kernel
-def sample_document(class_topics, classes, words, alpha, n_chains, burn_in, n_sweeps, reference, start):  # type: ignore[no-untyped-def]
+def chains_for(n_classes, burn_in, n_samples):  # type: ignore[no-untyped-def]
+    """Chains a class that make the fewest draws: enough to fill whole vectors, few enough to pay for their burn-in."""
+    best, least = 1, np.inf
+    for chains in range(1, LANES + 1):
+        work = (burn_in + max(-(-n_samples // chains), BATCHES)) * lanes_for(n_classes, chains)
+        if work < least:
+            best, least = chains, work
+    return best
+
+
+@kernel
+def sample_document(class_topics, classes, words, alpha, n_chains, burn_in, n_sweeps, reference, relative, start):  # type: ignore[no-untyped-def]
     """Run ``n_chains`` chains a class on one document and record what the estimators need.
 
     ``reference`` is a place in ``classes``, or −1 for the class that explains the words best after burn-in.
-    Returns the reference; own, at_reference: (S, W), log-likelihoods of each lane's sample under its own and
-    the reference class; from_reference: (S, n_chains, C), those of the reference chains' samples under every
-    class; means: (C, L), the expected topic counts n̂_l^{(d)}(y) of eq. 4.29. O((burn_in + S)·N·L·W).
+    Returns the reference; own: (S, W), log q_c/q_ref of each lane's sample under its own class c; across: (S, n_chains,
+    C), that of the reference chains' samples under every class; means: (C, L), the expected topic counts n̂_l^{(d)}(y)
+    of eq. 4.29. Without ``relative`` the logarithms are of q_c itself. O((burn_in + S)·N·L·W).
     """
     n_classes, n_prior = classes.size, alpha.size
     width = lanes_for(n_classes, n_chains)
-    tokens = np.empty(words.size, np.int64)
-    distinct = np.empty(words.size, np.int64)
-    distinct = distinct[: distinct_words(words, tokens, distinct)]
-    likelihood = np.empty(distinct.size * n_prior * width, np.float32)
-    log_likelihood = np.empty(distinct.size * n_prior * width, np.float32)
-    fill_likelihood(class_topics, classes, distinct, width, likelihood, log_likelihood)
+    tokens, _, likelihood, table = lay_out(class_topics, classes, words, width)
     state = np.empty(4 * width, np.uint32)
     topics = np.empty(words.size * width, np.int32)
     counts = np.empty(n_prior * width, np.float32)
@@ -59,27 +67,28 @@ def sample_document(class_topics, classes, words, alpha, n_chains, burn_in, n_sw
     for _ in range(burn_in):
         sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, pending)
     own = np.empty((n_sweeps, width))
-    at_reference = np.empty((n_sweeps, width))
-    from_reference = np.empty((n_sweeps, n_chains, n_classes))
+    across = np.empty((n_sweeps, n_chains, n_classes))
     if reference < 0:
-        own_log_likelihoods(tokens, log_likelihood, n_prior, topics, 0, own[0], at_reference[0])
+        lane_sums(tokens, table, n_prior, topics, own[0])
         reference = np.argmax(own[0, :n_classes])
-    sums = np.zeros(n_prior * width)
+    if relative:
+        relative_to(reference, width, table)
+    sums, scores = np.zeros(n_prior * width), np.empty(width, np.float32)
     for s in range(n_sweeps):
-        sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, pending)
-        own_log_likelihoods(tokens, log_likelihood, n_prior, topics, reference, own[s], at_reference[s])
-        for r in range(n_chains):
-            lane = r * n_classes + reference
-            class_log_likelihoods(tokens, log_likelihood, n_prior, n_classes, width, topics, lane, from_reference[s, r])
+        score_sweep(tokens, likelihood, table, n_prior, state, topics, counts, cumulative, pending, scores, own[s])
+        if relative:
+            for r in range(n_chains):
+                lane = r * n_classes + reference
+                class_sums(tokens, table, n_prior, n_classes, width, topics, lane, across[s, r])
         accumulate_counts(alpha, counts, pending, sums)
     means = np.zeros((n_classes, n_prior))
     for ell in range(n_prior):
         for j in range(n_classes * n_chains):
             means[j % n_classes, ell] += sums[ell * width + j] / (n_sweeps * n_chains)
-    return reference, own, at_reference, from_reference, means
+    return reference, own, across, means
 
 
-@kernel
+@inlined
 def log_mean_exp(values):  # type: ignore[no-untyped-def]
     top = values.max()
     total = 0.0
@@ -88,12 +97,12 @@ def log_mean_exp(values):  # type: ignore[no-untyped-def]
     return top + np.log(total / values.size)
 
 
-@kernel
+@inlined
 def softplus(value):  # type: ignore[no-untyped-def]
     return max(value, 0.0) + np.log1p(np.exp(-abs(value)))
 
 
-@kernel
+@inlined
 def optimal_log_ratio(zero, one, start, tolerance, limit):  # type: ignore[no-untyped-def]
     """Meng & Wong's fixed point for log r = log Z_1/Z_0 with the bridge q_b = (Z_0/q_0 + Z_1/q_1)^{−1}.
 
@@ -115,16 +124,17 @@ def optimal_log_ratio(zero, one, start, tolerance, limit):  # type: ignore[no-un
     return ratio
 
 
-@kernel
-def estimate(method, reference, own, at_reference, from_reference, numerators, denominators, shifts):  # type: ignore[no-untyped-def]
+@inlined
+def estimate(method, reference, own, across, numerators, denominators, shifts):  # type: ignore[no-untyped-def]
     """Fill the (C, BATCHES) logarithms of batch means whose ratio estimates Z_c/Z_reference, and (C,) shifts.
 
     log Z_c/Z_ref = shifts[c] + log mean_b exp(numerators[c]) − log mean_b exp(denominators[c])
 
     geometric (4.33): numerators √(q_c/q_ref) over the reference's samples, denominators √(q_ref/q_c) over
     those of c; optimal: Meng & Wong's at their fixed point; harmonic mean: 1/p(w|z) over those of c alone.
+    own, across: as ``sample_document`` returns them.
     """
-    n_sweeps, n_chains, n_classes = from_reference.shape
+    n_sweeps, n_chains, n_classes = across.shape
     batches = numerators.shape[1]
     zero = np.empty(n_sweeps * n_chains)
     one = np.empty(n_sweeps * n_chains)
@@ -140,8 +150,8 @@ def estimate(method, reference, own, at_reference, from_reference, numerators, d
                 if method == HARMONIC:
                     one[s * n_chains + r] = -own[s, lane]
                 else:
-                    zero[s * n_chains + r] = from_reference[s, r, c] - from_reference[s, r, reference]
-                    one[s * n_chains + r] = own[s, lane] - at_reference[s, lane]
+                    zero[s * n_chains + r] = across[s, r, c]
+                    one[s * n_chains + r] = own[s, lane]
         if method == OPTIMAL:
             start = log_mean_exp(0.5 * zero) - log_mean_exp(-0.5 * one)
             ratio = optimal_log_ratio(zero, one, start, 1e-6, 200)
@@ -159,7 +169,7 @@ def estimate(method, reference, own, at_reference, from_reference, numerators, d
             denominators[c, b] = log_mean_exp(one[low:high])
 
 
-@kernel
+@inlined
 def posterior_from(log_prior, numerators, denominators, shifts, left_out, log_ratios, probabilities):  # type: ignore[no-untyped-def]
     """p(y | w) ∝ π_y Z_y/Z_ref from batch means, without batch ``left_out`` (−1: with all)."""
     n_classes, batches = numerators.shape
@@ -228,49 +238,47 @@ def sampled_documents(  # type: ignore[no-untyped-def]
     numerators, denominators = np.zeros((n_classes, BATCHES)), np.zeros((n_classes, BATCHES))
     shifts = np.zeros(n_classes)
     everyone = np.arange(n_classes)
+    relative = method != HARMONIC
     for d in documents:
         text = words[offsets[d] : offsets[d + 1]]
-        if text.size == 0:  # nothing observed: the prior
-            numerators[:] = 0.0
-            denominators[:] = 0.0
-            shifts[:] = 0.0
-            means[d] = 0.0
-        else:
-            classes = everyone
-            if screen > 0.0 and n_classes > 2:
-                found, own, at, across, mean = sample_document(
-                    class_topics, everyone, text, alpha, 1, pilot // 2, pilot, -1, stream(seed, d, 1)
-                )
-                estimate(method, found, own, at, across, numerators, denominators, shifts)
-                posterior_from(log_prior, numerators, denominators, shifts, -1, log_ratios[d], probabilities[d])
-                means[d] = mean
-                classes = np.flatnonzero(probabilities[d] >= screen)
-                for c in range(n_classes):  # the pilot's estimate, as a constant
-                    shifts[c] = log_ratios[d, c]
-                numerators[:] = 0.0
-                denominators[:] = 0.0
-            if classes.size > 1 or classes.size == n_classes:
-                place = -1
+        numerators[:] = 0.0
+        denominators[:] = 0.0
+        shifts[:] = 0.0  # a document without words keeps the prior
+        means[d] = 0.0
+        running = text.size > 0
+        classes = everyone
+        piloting = screen > 0.0 and n_classes > 2
+        while running:  # the pilot run where there is one, then the long run
+            place, chains, burn, sweeps, name = -1, 1, pilot // 2, pilot, 1
+            if not piloting:
                 for i in range(classes.size):
                     if classes[i] == reference:
                         place = i
-                chains = n_chains if n_chains > 0 else max(1, LANES // classes.size)
-                sweeps = max(-(-n_samples // chains), BATCHES)
-                found, own, at, across, mean = sample_document(
-                    class_topics, classes, text, alpha, chains, burn_in, sweeps, place, stream(seed, d, 2)
-                )
-                part = np.empty((classes.size, BATCHES))
-                other = np.empty((classes.size, BATCHES))
-                moved = np.empty(classes.size)
-                estimate(method, found, own, at, across, part, other, moved)
-                # Ratios to this run's reference go on the pilot's scale; harmonic means need no reference.
-                rescale = classes.size < n_classes and method != HARMONIC
-                anchor = shifts[classes[found]] if rescale else 0.0
-                for i in range(classes.size):
-                    c = classes[i]
-                    numerators[c], denominators[c] = part[i], other[i]
-                    shifts[c] = moved[i] + anchor
-                    means[d, c] = mean[i]
+                chains = n_chains if n_chains > 0 else chains_for(classes.size, burn_in, n_samples)
+                burn, sweeps, name = burn_in, max(-(-n_samples // chains), BATCHES), 2
+            found, own, across, mean = sample_document(
+                class_topics, classes, text, alpha, chains, burn, sweeps, place, relative, stream(seed, d, name)
+            )
+            part, other = np.empty((classes.size, BATCHES)), np.empty((classes.size, BATCHES))
+            moved = np.empty(classes.size)
+            estimate(method, found, own, across, part, other, moved)
+            # Ratios to this run's reference go on the pilot's scale; harmonic means need no reference.
+            anchor = shifts[classes[found]] if relative else 0.0
+            for i in range(classes.size):
+                c = classes[i]
+                numerators[c], denominators[c] = part[i], other[i]
+                shifts[c] = moved[i] + anchor
+                means[d, c] = mean[i]
+            if not piloting:
+                running = False
+            else:
+                posterior_from(log_prior, numerators, denominators, shifts, -1, log_ratios[d], probabilities[d])
+                classes = np.flatnonzero(probabilities[d] >= screen)
+                shifts[:] = log_ratios[d]  # the pilot's estimate, as a constant
+                numerators[:] = 0.0
+                denominators[:] = 0.0
+                piloting = False
+                running = classes.size > 1
         combine(
             log_prior,
             numerators,
@@ -314,19 +322,15 @@ def annealed_documents(  # type: ignore[no-untyped-def]
         shifts = np.zeros(n_classes)
         means[d] = 0.0
         if text.size > 0:
-            tokens, distinct = np.empty(text.size, np.int64), np.empty(text.size, np.int64)
-            distinct = distinct[: distinct_words(text, tokens, distinct)]
-            likelihood = np.empty(distinct.size * n_prior * width, np.float32)
-            log_likelihood = np.empty(distinct.size * n_prior * width, np.float32)
-            fill_likelihood(class_topics, everyone, distinct, width, likelihood, log_likelihood)
+            tokens, _, likelihood, log_likelihood = lay_out(class_topics, everyone, text, width)
             state, pending = np.empty(4 * width, np.uint32), np.empty(width, np.int32)
             topics = np.empty(text.size * width, np.int32)
             counts, cumulative = np.empty(n_prior * width, np.float32), np.empty(n_prior * width, np.float32)
             likelihood[:] = np.float32(1)
             start_lanes(tokens, likelihood, alpha, state, stream(seed, d, 3), topics, counts, cumulative, pending)
-            own, unused, weights = np.empty(width), np.empty(width), np.zeros(width)
+            own, weights = np.empty(width), np.zeros(width)
             for step in range(n_steps):
-                own_log_likelihoods(tokens, log_likelihood, n_prior, topics, 0, own, unused)
+                lane_sums(tokens, log_likelihood, n_prior, topics, own)
                 weights += own / n_steps
                 power = np.float32((step + 1) / n_steps)
                 for i in range(likelihood.size):

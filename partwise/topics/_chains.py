@@ -14,23 +14,30 @@ Arrays of one document with N tokens and U distinct words: ``tokens`` (N,) int64
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from partwise._compile import kernel
+from partwise._compile import composite, kernel
 
 from ._random import fill_lanes
-from ._simd import LANES, draw_lanes
+from ._simd import LANES, draw_lanes, score_lanes
 
 __all__ = [
     "accumulate_counts",
-    "class_log_likelihoods",
-    "distinct_words",
-    "fill_likelihood",
+    "class_sums",
+    "lane_sums",
     "lanes_for",
-    "own_log_likelihoods",
+    "lay_out",
+    "relative_to",
+    "score_sweep",
     "start_lanes",
     "sweep_lanes",
 ]
+
+# Helpers whose sums may be reordered are inlined into every kernel that calls them: two compiled copies of one,
+# optimised apart, could differ in the last bit, and which of them ran would depend on what was read from the cache.
+inlined = functools.partial(composite, forceinline=True)
 
 
 @kernel
@@ -53,12 +60,17 @@ def distinct_words(words, tokens, distinct):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_likelihood(class_topics, classes, distinct, width, likelihood, log_likelihood):  # type: ignore[no-untyped-def]
-    """likelihood[u, l, j] = Φ^{classes[j mod C]}_{distinct[u], l} and its logarithm.
+def lay_out(class_topics, classes, words, width):  # type: ignore[no-untyped-def]
+    """(tokens, distinct, likelihood, log_likelihood) of one document in ``width`` lanes.
 
-    class_topics: (all classes, V, L) float32; classes: (C,) int64, those that take part.
+    likelihood[u, l, j] = Φ^{classes[j mod C]}_{distinct[u], l}, flat. class_topics: (all classes, V, L) float32;
+    classes: (C,) int64, those that take part.
     """
+    tokens, distinct = np.empty(words.size, np.int64), np.empty(words.size, np.int64)
+    distinct = distinct[: distinct_words(words, tokens, distinct)]
     n_prior = class_topics.shape[2]
+    likelihood = np.empty(distinct.size * n_prior * width, np.float32)
+    log_likelihood = np.empty(distinct.size * n_prior * width, np.float32)
     for u in range(distinct.size):
         for ell in range(n_prior):
             base = (u * n_prior + ell) * width
@@ -68,6 +80,16 @@ def fill_likelihood(class_topics, classes, distinct, width, likelihood, log_like
                 for j in range(c, width, classes.size):
                     likelihood[base + j] = value
                     log_likelihood[base + j] = logarithm
+    return tokens, distinct, likelihood, log_likelihood
+
+
+@kernel
+def relative_to(reference, width, log_likelihood):  # type: ignore[no-untyped-def]
+    """Turn log Φ^c into log Φ^c/Φ^reference, in place: the estimators need nothing but such ratios."""
+    for row in range(0, log_likelihood.size, width):
+        value = log_likelihood[row + reference]
+        for j in range(width):
+            log_likelihood[row + j] -= value
 
 
 @kernel
@@ -96,6 +118,27 @@ def sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, 
 
 
 @kernel
+def score_sweep(  # type: ignore[no-untyped-def]
+    tokens, likelihood, table, n_prior, state, topics, counts, cumulative, pending, scores, sums
+):
+    """``sweep_lanes``, and sums[j] = Σ_n table[w_n, z_n, j] at the new topics of every lane; O(N·L·W).
+
+    sums: (W,) float64, the result; scores: (W,) float32, emptied into it every few tokens to keep its digits.
+    """
+    width = pending.size
+    sums[:] = 0.0
+    for begin in range(0, tokens.size, 32):
+        scores[:] = np.float32(0)
+        for i in range(begin, min(begin + 32, tokens.size)):
+            place = tokens[i] * n_prior * width
+            score_lanes(
+                state, likelihood, place, counts, cumulative, n_prior, width // LANES, topics, i, pending, table, scores
+            )
+        for j in range(width):
+            sums[j] += scores[j]
+
+
+@kernel
 def accumulate_counts(alpha, counts, pending, sums):  # type: ignore[no-untyped-def]
     """Add the current n_l of every lane to ``sums`` (L·W,) float64."""
     width = pending.size
@@ -107,30 +150,27 @@ def accumulate_counts(alpha, counts, pending, sums):  # type: ignore[no-untyped-
             sums[pending[j] * width + j] += 1.0
 
 
-@kernel
-def class_log_likelihoods(tokens, log_likelihood, n_prior, n_classes, width, topics, lane, values):  # type: ignore[no-untyped-def]
-    """values[c] = Σ_n log Φ^c at the topics of one lane, for every class; (C,) float64, O(N·C).
+@inlined
+def class_sums(tokens, table, n_prior, n_classes, width, topics, lane, values):  # type: ignore[no-untyped-def]
+    """values[c] = Σ_n table[w_n, z_n, c] at the topics of one lane, for every class; (C,) float64, O(N·C).
 
-    That is log p(w_d | z_d, y = c, T, Φ): since p(z_d) does not depend on the class, ratios of the joint
-    densities q_c(z_d) are ratios of these (eqs. 4.16, 4.33). Lanes 0..C−1 hold the classes in order.
+    With log Φ^c as the table that is log p(w_d | z_d, y = c, T, Φ): since p(z_d) does not depend on the class, ratios
+    of the joint densities q_c(z_d) are ratios of these (eqs. 4.16, 4.33). Lanes 0..C−1 hold the classes in order.
     """
     for c in range(n_classes):
         values[c] = 0.0
     for i in range(tokens.size):
         row = (tokens[i] * n_prior + topics[i * width + lane]) * width
         for c in range(n_classes):
-            values[c] += log_likelihood[row + c]
+            values[c] += table[row + c]
 
 
-@kernel
-def own_log_likelihoods(tokens, log_likelihood, n_prior, topics, reference, own, at_reference):  # type: ignore[no-untyped-def]
-    """For every lane j: Σ_n log Φ of its own class and of the reference class at its topics; O(N·W)."""
-    width = own.size
-    own[:] = 0.0
-    at_reference[:] = 0.0
+@inlined
+def lane_sums(tokens, table, n_prior, topics, sums):  # type: ignore[no-untyped-def]
+    """sums[j] = Σ_n table[w_n, z_n, j] at the topics of lane j, for every lane; (W,) float64, O(N·W)."""
+    width = sums.size
+    sums[:] = 0.0
     for i in range(tokens.size):
         base = tokens[i] * n_prior * width
         for j in range(width):
-            row = base + topics[i * width + j] * width
-            own[j] += log_likelihood[row + j]
-            at_reference[j] += log_likelihood[row + reference]
+            sums[j] += table[base + topics[i * width + j] * width + j]

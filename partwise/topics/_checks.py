@@ -1,17 +1,14 @@
-"""Parameter checks and the (header, arrays) state that every topic estimator shares."""
+"""Parameter checks that the topic estimators share."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from ..exceptions import ParameterError, StorageError, unknown_name
+from ..exceptions import ParameterError, unknown_name
 
-__all__ = ["State", "StateMixin", "at_least", "one_of", "positive", "seed_of"]
-
-State = tuple[dict[str, Any], dict[str, np.ndarray]]
+__all__ = ["at_least", "one_of", "positive", "seed_of"]
 
 
 def at_least(owner: object, name: str, low: int) -> int:
@@ -54,54 +51,3 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     raise ParameterError("random_state", "partwise", "None, an integer or a NumPy generator", random_state)
-
-
-def _plain(value: Any) -> Any:
-    """Parameters as JSON would hold them."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
-
-
-class StateMixin:
-    """``to_state``/``from_state``: a JSON-able header and named arrays, all that storage needs.
-
-    Subclasses list the fitted attributes: ``_scalars`` go to the header, ``_arrays`` beside it; either may
-    be absent from a particular fit. Callables (``callback``) are not stored.
-    """
-
-    _scalars: tuple[str, ...] = ()
-    _arrays: tuple[str, ...] = ()
-
-    def to_state(self) -> State:
-        """(header, arrays) of the fitted estimator."""
-        check_is_fitted(self)
-        parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
-        header = {
-            "class": type(self).__name__,
-            "format": 1,
-            "parameters": {k: _plain(v) for k, v in parameters.items() if not callable(v)},
-            "fitted": {name: _plain(getattr(self, name)) for name in self._scalars if hasattr(self, name)},
-        }
-        return header, {name: getattr(self, name) for name in self._arrays if hasattr(self, name)}
-
-    @classmethod
-    def from_state(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        """The estimator that ``to_state`` described."""
-        if header.get("class") != cls.__name__ or header.get("format") != 1:
-            raise StorageError(
-                f"expected the state of a {cls.__name__} in format 1, "
-                f"got {header.get('class')!r} in format {header.get('format')!r}"
-            )
-        estimator = cls(**header["parameters"])
-        for name, value in header["fitted"].items():
-            setattr(estimator, name, value)
-        for name, array in arrays.items():
-            setattr(estimator, name, np.asarray(array))
-        return estimator

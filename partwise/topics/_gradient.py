@@ -6,15 +6,8 @@ import numpy as np
 
 from partwise._compile import kernel
 
-from ._bridge import BATCHES, estimate, posterior_from
-from ._chains import (
-    class_log_likelihoods,
-    distinct_words,
-    fill_likelihood,
-    lanes_for,
-    start_lanes,
-    sweep_lanes,
-)
+from ._bridge import estimate, posterior_from
+from ._chains import class_sums, lanes_for, lay_out, start_lanes, sweep_lanes
 from ._random import GOLDEN, stream, uniform
 from ._simd import LANES
 
@@ -50,11 +43,12 @@ def gradient_documents(  # type: ignore[no-untyped-def]
     n_classes, n_prior = log_prior.size, alpha.size
     chains = max(1, LANES // n_classes)
     width = lanes_for(n_classes, chains)
-    n_sweeps = max(-(-n_samples // chains), BATCHES)
+    n_sweeps = -(-n_samples // chains)
     everyone = np.arange(n_classes)
-    numerators, denominators = np.zeros((n_classes, BATCHES)), np.zeros((n_classes, BATCHES))
+    # one batch: the posterior is all that is wanted here, not its standard error
+    numerators, denominators = np.zeros((n_classes, 1)), np.zeros((n_classes, 1))
     shifts, log_ratios = np.zeros(n_classes), np.zeros(n_classes)
-    own, at_reference = np.empty((n_sweeps, width)), np.empty((n_sweeps, width))
+    own = np.empty((n_sweeps, width))
     across = np.empty((n_sweeps, chains, n_classes))
     state, pending = np.empty(4 * width, np.uint32), np.empty(width, np.int32)
     counts, cumulative = np.empty(n_prior * width, np.float32), np.empty(n_prior * width, np.float32)
@@ -63,11 +57,7 @@ def gradient_documents(  # type: ignore[no-untyped-def]
     for d in documents:
         label = labels[d]  # its own class explains a document well: the reference of the bridge
         text = words[offsets[d] : offsets[d + 1]]
-        tokens, distinct = np.empty(text.size, np.int64), np.empty(text.size, np.int64)
-        distinct = distinct[: distinct_words(text, tokens, distinct)]
-        likelihood = np.empty(distinct.size * n_prior * width, np.float32)
-        log_likelihood = np.empty(distinct.size * n_prior * width, np.float32)
-        fill_likelihood(class_topics, everyone, distinct, width, likelihood, log_likelihood)
+        tokens, distinct, likelihood, log_likelihood = lay_out(class_topics, everyone, text, width)
         topics = np.empty(text.size * width, np.int32)
         start_lanes(tokens, likelihood, alpha, state, stream(seed, d, 4), topics, counts, cumulative, pending)
         for _ in range(burn_in):
@@ -79,11 +69,10 @@ def gradient_documents(  # type: ignore[no-untyped-def]
             sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, pending)
             for j in range(n_classes * chains):
                 chain = j % n_classes
-                class_log_likelihoods(tokens, log_likelihood, n_prior, n_classes, width, topics, j, values)
-                own[s, j] = values[chain]
-                at_reference[s, j] = values[label]
+                class_sums(tokens, log_likelihood, n_prior, n_classes, width, topics, j, values)
+                own[s, j] = values[chain] - values[label]
                 if chain == label:
-                    across[s, j // n_classes] = values
+                    across[s, j // n_classes] = values - values[label]
                 if mixed:  # p(y | z, w), eq. 4.16
                     values += log_prior
                     values -= values.max()
@@ -95,7 +84,7 @@ def gradient_documents(  # type: ignore[no-untyped-def]
                     ell = topics[i * width + j]
                     for y in range(targets):
                         occupied[chain, y, tokens[i], ell] += values[y]
-        estimate(method, label, own, at_reference, across, numerators, denominators, shifts)
+        estimate(method, label, own, across, numerators, denominators, shifts)
         posterior_from(log_prior, numerators, denominators, shifts, -1, log_ratios, posterior[d])
         scale = 1.0 / (n_sweeps * chains)
         for y in range(n_classes):
@@ -131,11 +120,7 @@ def local_topics(  # type: ignore[no-untyped-def]
         text = words[offsets[d] : offsets[d + 1]]
         y = labels[d]
         one_class[0] = y
-        tokens, distinct = np.empty(text.size, np.int64), np.empty(text.size, np.int64)
-        distinct = distinct[: distinct_words(text, tokens, distinct)]
-        likelihood = np.empty(distinct.size * n_prior * width, np.float32)
-        log_likelihood = np.empty(distinct.size * n_prior * width, np.float32)
-        fill_likelihood(class_topics, one_class, distinct, width, likelihood, log_likelihood)
+        tokens, _, likelihood, _ = lay_out(class_topics, one_class, text, width)
         topics = np.empty(text.size * width, np.int32)
         start_lanes(tokens, likelihood, alpha, state, stream(seed, d, 5), topics, counts, cumulative, pending)
         for _ in range(n_sweeps):

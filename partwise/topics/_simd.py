@@ -4,6 +4,9 @@
 of W independent chains, a chain a vector lane. Both are written twice: in NumPy, which runs when
 compilation is switched off and says what the function means, and in LLVM vector code, which compiled
 callers get. The two agree up to float32 rounding of the sums.
+
+What kernels inline is part of what they are: the next line puts this file under the hash that names their cache
+(it looks for "partwise._compile import").
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-__all__ = ["BLOCK", "LANES", "draw_lanes", "draw_topic", "prefetch"]
+__all__ = ["BLOCK", "LANES", "draw_lanes", "draw_topic", "prefetch", "score_lanes"]
 
 BLOCK = 16  # topics a vector in draw_topic: tables are padded to a multiple of it
 LANES = 8  # chains a vector in draw_lanes: chains are padded to a multiple of it
@@ -81,6 +84,32 @@ def draw_lanes(
     threshold = (bits >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24) * total[-1]
     chosen[:width] = (total[:-1] <= threshold).sum(axis=0)
     topics[token * width : (token + 1) * width] = chosen[:width]
+
+
+def score_lanes(
+    state: np.ndarray,
+    likelihood: np.ndarray,
+    offset: int,
+    counts: np.ndarray,
+    cumulative: np.ndarray,
+    n_topics: int,
+    lane_blocks: int,
+    topics: np.ndarray,
+    token: int,
+    chosen: np.ndarray,
+    table: np.ndarray,
+    scores: np.ndarray,
+) -> None:
+    """``draw_lanes``, and scores[j] += table[offset + l·W + j] for the topic l that lane j drew.
+
+    table: flat float32 of the layout of ``likelihood``; scores: (W,) float32. The value is picked while the topic is
+    counted out, by a blend a topic: reading it afterwards would be a load a lane.
+    """
+    draw_lanes(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen)
+    width = lane_blocks * LANES
+    scores[:width] += table[offset : offset + n_topics * width].reshape(n_topics, width)[
+        chosen[:width], np.arange(width)
+    ]
 
 
 def _xoshiro(state: np.ndarray, width: int) -> np.ndarray:
@@ -197,6 +226,70 @@ def _prefetch(typing: Any, table: Any, offset: Any, lines: Any) -> Any:
     return signature, codegen
 
 
+def _lanes_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """``draw_lanes``, or with two more arguments ``score_lanes``."""
+    floats, ints = _vector(_FLOAT, LANES), _vector(_INT32, LANES)
+    state, likelihood, counts, cumulative, topics, chosen, *scoring = (
+        _data(context, builder, signature.args[i], args[i]) for i in (0, 1, 3, 4, 7, 9, *range(10, len(args)))
+    )
+    likelihood = builder.gep(likelihood, [args[2]])
+    lanes = ir.Constant(_INT64, LANES)
+    width = builder.mul(args[6], lanes)
+    topics = builder.gep(topics, [builder.mul(args[8], width)])
+    ones, zeros = ir.Constant(floats, [1.0] * LANES), ir.Constant(floats, [0.0] * LANES)
+
+    def constant(value: int) -> Any:
+        return ir.Constant(ints, [value] * LANES)
+
+    with cgutils.for_range(builder, args[6]) as loop:
+        first = builder.mul(loop.index, lanes)
+        places = [builder.add(first, builder.mul(width, ir.Constant(_INT64, i))) for i in range(4)]
+        s0, s1, s2, s3 = (_load(builder, state, place, ints) for place in places)
+        bits = builder.add(s0, s3)
+        shifted = builder.shl(s1, constant(9))
+        s2, s3 = builder.xor(s2, s0), builder.xor(s3, s1)
+        s1, s0 = builder.xor(s1, s2), builder.xor(s0, s3)
+        s2 = builder.xor(s2, shifted)
+        s3 = builder.or_(builder.shl(s3, constant(11)), builder.lshr(s3, constant(21)))
+        for value, place in zip((s0, s1, s2, s3), places, strict=True):
+            _store(builder, value, state, place)
+        uniform = builder.fmul(
+            builder.sitofp(builder.lshr(bits, constant(8)), floats),
+            ir.Constant(floats, [2.0**-24] * LANES),
+        )
+        old, pending = _load(builder, topics, first, ints), _load(builder, chosen, first, ints)
+        total = cgutils.alloca_once_value(builder, zeros)
+        with cgutils.for_range(builder, args[5]) as topic:  # cumulative[l] = Σ_{l' ≤ l} p[l']
+            place = builder.add(first, builder.mul(topic.index, width))
+            here = _splat(builder, builder.trunc(topic.index, _INT32), LANES)
+            added = builder.select(builder.icmp_signed("==", pending, here), ones, zeros)
+            taken = builder.select(builder.icmp_signed("==", old, here), ones, zeros)
+            count = builder.fadd(_load(builder, counts, place, floats), builder.fsub(added, taken))
+            _store(builder, count, counts, place)
+            product = builder.fmul(_load(builder, likelihood, place, floats), count)
+            running = builder.fadd(builder.load(total), product)
+            builder.store(running, total)
+            _store(builder, running, cumulative, place)
+        threshold = builder.fmul(uniform, builder.load(total))
+        index = cgutils.alloca_once_value(builder, constant(0))
+        if scoring:
+            table, scores = builder.gep(scoring[0], [args[2]]), scoring[1]
+            score = cgutils.alloca_once_value(builder, _load(builder, table, first, floats))
+        last = builder.sub(args[5], ir.Constant(_INT64, 1))
+        with cgutils.for_range(builder, last) as topic:  # l = how many cumulative sums are passed
+            place = builder.add(first, builder.mul(topic.index, width))
+            passed = builder.fcmp_ordered("<=", _load(builder, cumulative, place, floats), threshold)
+            builder.store(builder.sub(builder.load(index), builder.sext(passed, ints)), index)
+            if scoring:
+                following = _load(builder, table, builder.add(place, width), floats)
+                builder.store(builder.select(passed, following, builder.load(score)), score)
+        _store(builder, builder.load(index), chosen, first)
+        _store(builder, builder.load(index), topics, first)
+        if scoring:
+            _store(builder, builder.fadd(_load(builder, scores, first, floats), builder.load(score)), scores, first)
+    return context.get_dummy_value()
+
+
 @intrinsic  # type: ignore[untyped-decorator]
 def _draw_lanes(
     typing: Any,
@@ -213,68 +306,36 @@ def _draw_lanes(
 ) -> Any:
     integers = (types.intp, types.intp)
     signature = types.void(state, likelihood, types.intp, counts, cumulative, *integers, topics, types.intp, chosen)
+    return signature, _lanes_code
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        floats, ints = _vector(_FLOAT, LANES), _vector(_INT32, LANES)
-        state, likelihood, counts, cumulative, topics, chosen = (
-            _data(context, builder, signature.args[i], args[i]) for i in (0, 1, 3, 4, 7, 9)
-        )
-        likelihood = builder.gep(likelihood, [args[2]])
-        lanes = ir.Constant(_INT64, LANES)
-        width = builder.mul(args[6], lanes)
-        topics = builder.gep(topics, [builder.mul(args[8], width)])
-        ones, zeros = ir.Constant(floats, [1.0] * LANES), ir.Constant(floats, [0.0] * LANES)
 
-        def constant(value: int) -> Any:
-            return ir.Constant(ints, [value] * LANES)
-
-        with cgutils.for_range(builder, args[6]) as loop:
-            first = builder.mul(loop.index, lanes)
-            places = [builder.add(first, builder.mul(width, ir.Constant(_INT64, i))) for i in range(4)]
-            s0, s1, s2, s3 = (_load(builder, state, place, ints) for place in places)
-            bits = builder.add(s0, s3)
-            shifted = builder.shl(s1, constant(9))
-            s2, s3 = builder.xor(s2, s0), builder.xor(s3, s1)
-            s1, s0 = builder.xor(s1, s2), builder.xor(s0, s3)
-            s2 = builder.xor(s2, shifted)
-            s3 = builder.or_(builder.shl(s3, constant(11)), builder.lshr(s3, constant(21)))
-            for value, place in zip((s0, s1, s2, s3), places, strict=True):
-                _store(builder, value, state, place)
-            uniform = builder.fmul(
-                builder.sitofp(builder.lshr(bits, constant(8)), floats),
-                ir.Constant(floats, [2.0**-24] * LANES),
-            )
-            old, pending = _load(builder, topics, first, ints), _load(builder, chosen, first, ints)
-            total = cgutils.alloca_once_value(builder, zeros)
-            with cgutils.for_range(builder, args[5]) as topic:  # cumulative[l] = Σ_{l' ≤ l} p[l']
-                place = builder.add(first, builder.mul(topic.index, width))
-                here = _splat(builder, builder.trunc(topic.index, _INT32), LANES)
-                added = builder.select(builder.icmp_signed("==", pending, here), ones, zeros)
-                taken = builder.select(builder.icmp_signed("==", old, here), ones, zeros)
-                count = builder.fadd(_load(builder, counts, place, floats), builder.fsub(added, taken))
-                _store(builder, count, counts, place)
-                product = builder.fmul(_load(builder, likelihood, place, floats), count)
-                running = builder.fadd(builder.load(total), product)
-                builder.store(running, total)
-                _store(builder, running, cumulative, place)
-            threshold = builder.fmul(uniform, builder.load(total))
-            index = cgutils.alloca_once_value(builder, constant(0))
-            last = builder.sub(args[5], ir.Constant(_INT64, 1))
-            with cgutils.for_range(builder, last) as topic:  # l = how many cumulative sums are passed
-                place = builder.add(first, builder.mul(topic.index, width))
-                passed = builder.fcmp_ordered("<=", _load(builder, cumulative, place, floats), threshold)
-                builder.store(builder.sub(builder.load(index), builder.sext(passed, ints)), index)
-            _store(builder, builder.load(index), chosen, first)
-            _store(builder, builder.load(index), topics, first)
-        return context.get_dummy_value()
-
-    return signature, codegen
+@intrinsic  # type: ignore[untyped-decorator]
+def _score_lanes(
+    typing: Any,
+    state: Any,
+    likelihood: Any,
+    offset: Any,
+    counts: Any,
+    cumulative: Any,
+    n_topics: Any,
+    lane_blocks: Any,
+    topics: Any,
+    token: Any,
+    chosen: Any,
+    table: Any,
+    scores: Any,
+) -> Any:
+    integers = (types.intp, types.intp)
+    common = (state, likelihood, types.intp, counts, cumulative, *integers, topics, types.intp, chosen)
+    return types.void(*common, table, scores), _lanes_code
 
 
 # numba compares the signatures of an overload and of its implementation, annotations included: none here.
+# Inlined always: as a function of its own, each would be in the program twice, optimised in two ways, and which of the
+# two runs would depend on whether the caller was compiled just now or read from the cache. Their last bits differ.
 
 
-@overload(draw_topic)
+@overload(draw_topic, inline="always")
 def _choose_draw_topic(weights, table, offset, beta, sums, blocks, uniform):  # type: ignore[no-untyped-def]
     def call(weights, table, offset, beta, sums, blocks, uniform):  # type: ignore[no-untyped-def]
         return _draw_topic(weights, table, offset, beta, sums, blocks, uniform)
@@ -282,7 +343,7 @@ def _choose_draw_topic(weights, table, offset, beta, sums, blocks, uniform):  # 
     return call
 
 
-@overload(prefetch)
+@overload(prefetch, inline="always")
 def _choose_prefetch(table, offset, lines):  # type: ignore[no-untyped-def]
     def call(table, offset, lines):  # type: ignore[no-untyped-def]
         _prefetch(table, offset, lines)
@@ -290,9 +351,23 @@ def _choose_prefetch(table, offset, lines):  # type: ignore[no-untyped-def]
     return call
 
 
-@overload(draw_lanes)
+@overload(draw_lanes, inline="always")
 def _choose_draw_lanes(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen):  # type: ignore[no-untyped-def]
     def call(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen):  # type: ignore[no-untyped-def]
         _draw_lanes(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen)
+
+    return call
+
+
+@overload(score_lanes, inline="always")
+def _choose_score_lanes(  # type: ignore[no-untyped-def]
+    state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen, table, scores
+):
+    def call(  # type: ignore[no-untyped-def]
+        state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen, table, scores
+    ):
+        _score_lanes(
+            state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen, table, scores
+        )
 
     return call

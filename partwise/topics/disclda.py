@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import InputError, ParameterError
-from ._checks import State, StateMixin, at_least, one_of, positive, seed_of
+from ._checks import at_least, one_of, positive, seed_of
+from ._state import CheckpointSource, Keeper, State, StateMixin
 from .corpus import MISSING, Corpus, encode_labels, pack
 from .engines import GibbsEngine, VariationalEngine
 from .posterior import METHODS, ClassPosterior
@@ -49,6 +50,9 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         ``reference`` (a class, or None for the best one of each document) and ``screen``.
     n_phi, phi_lag : int
         Average predictions over ``n_phi`` estimates of Φ, ``phi_lag`` sweeps apart (§4.5.2; fixed T).
+    sharpness : float
+        s of the start t_0 = s·T − 2 from which T is learned. The thesis takes 3, which with many topics is nearly
+        flat; a larger s starts nearer to the fixed T.
     step_sizes, gradient_steps, n_rounds, patience, gradient_samples, validation_fraction, refit
         Learning T: η is chosen among ``step_sizes`` by validation error on ``validation_fraction`` of the
         documents; each round is N_g gradient steps, with ``gradient_samples`` samples a document, and one
@@ -81,6 +85,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
     (4, 3)
     """
 
+    kind = "disclda"
     _scalars = ("n_features_in_", "n_iter_", "seed_", "history_")
     _arrays = ("classes_", "class_prior_", "alpha_", "transformation_", "phi_")
 
@@ -110,6 +115,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         gradient_samples: int = 100,
         validation_fraction: float = 0.2,
         refit: bool = True,
+        sharpness: float = 3.0,
         impute_every: int = 10,
         random_state: Any = 0,
         n_jobs: int = 1,
@@ -138,6 +144,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         self.gradient_samples = gradient_samples
         self.validation_fraction = validation_fraction
         self.refit = refit
+        self.sharpness = sharpness
         self.impute_every = impute_every
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -145,9 +152,9 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: State | None = None) -> Self:
-        """Fit on a D × V matrix of counts and D labels, ``None`` or NaN where unknown; or go on from a
-        ``checkpoint`` of the same data and settings."""
+    def fit(self, X: Any, y: Any = None, *, checkpoint: CheckpointSource | None = None) -> Self:
+        """Fit on a D × V matrix of counts and D labels, ``None`` or NaN where unknown. With a ``checkpoint``
+        (a file, or what ``checkpoint()`` returned) go on from it; a file is also kept up to date."""
         self._check_parameters()
         corpus = pack(X)
         self.classes_, labels = encode_labels(y, corpus.n_documents)
@@ -156,14 +163,15 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         self.seed_ = seed_of(self.random_state)
         plan = self._plan(labels)
         self._training = Training(plan, self._engine(), corpus, labels)
-        if checkpoint is not None:
-            self._training.restore(checkpoint)
+        self._keeper = Keeper(checkpoint, self, corpus, labels)
+        if self._keeper.state is not None:
+            self._training.restore(self._keeper.state)
         self.n_iter_ = 0
         self._training.run(self._progress)
         self.transformation_ = self._training.transformation
         self.phi_ = np.stack(self._training.phis)
         self.history_ = self._training.winners
-        del self._training
+        del self._training, self._keeper
         return self
 
     def checkpoint(self) -> State:
@@ -172,8 +180,28 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
             raise InputError("no training is in progress: call checkpoint() from the callback of fit")
         return self._training.checkpoint()
 
+    def log_likelihood(self) -> float | None:
+        """log p(w, u, z | y, α, β) at the current sample, in the callback of ``fit``; None for mean field."""
+        if not hasattr(self, "_training"):
+            raise InputError("no training is in progress: call log_likelihood() from the callback of fit")
+        return self._training.log_likelihood()
+
+    def _check_state(self) -> None:
+        shape = getattr(self, "transformation_", np.empty((0, 0, 0))).shape
+        n_classes, n_topics, n_prior = shape if len(shape) == 3 else (0, 0, 0)
+        self._check_shapes(
+            {
+                "transformation_": (n_classes, n_topics, n_prior),
+                "classes_": (n_classes,),
+                "class_prior_": (n_classes,),
+                "alpha_": (n_prior,),
+                "phi_": (None, self.n_features_in_, n_topics),
+            }
+        )
+
     def _progress(self, iteration: int) -> bool:
         self.n_iter_ = iteration
+        self._keeper.keep(iteration, self._training.checkpoint)
         return bool(self.callback is not None and self.callback(self, iteration))
 
     def _check_parameters(self) -> None:
@@ -248,6 +276,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
             patience=self.patience,
             validation_fraction=self.validation_fraction,
             refit=self.refit,
+            sharpness=positive(self, "sharpness"),
             seed=self.seed_,
         )
 

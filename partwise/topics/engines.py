@@ -144,7 +144,7 @@ class GibbsEngine:
     reference: int | None = None
     screen: float = 0.0
     gradient_samples: int = 100
-    gradient_burn_in: int = 20
+    gradient_burn_in: int = 10
     mixed_gradient: bool = True
     local_sweeps: int = 200
     seed: int = 0

@@ -10,10 +10,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import InputError, ParameterError
-from ._checks import State, StateMixin, at_least, one_of, positive, seed_of
+from ._checks import at_least, one_of, positive, seed_of
 from ._gibbs import count_topics, lda_sweep, padded
 from ._parallel import blocks_of, run_all
 from ._random import named_stream
+from ._state import CheckpointSource, Keeper, State, StateMixin
 from .corpus import Corpus, pack
 from .hyper import asymmetric_fixed_point, document_topic_counts, log_joint, symmetric_fixed_point
 from .posterior import class_posterior
@@ -96,6 +97,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
     ((2, 4), True)
     """
 
+    kind = "lda"
     _scalars = ("beta_", "n_iter_", "n_features_in_", "seed_", "n_batches_")
     _arrays = ("alpha_", "word_topic_counts_", "document_topics_")
 
@@ -132,12 +134,14 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: State | None = None) -> Self:
-        """Sample ``n_iterations`` sweeps on a D × V matrix of counts; or go on from a ``checkpoint``."""
+    def fit(self, X: Any, y: Any = None, *, checkpoint: CheckpointSource | None = None) -> Self:
+        """Sample ``n_iterations`` sweeps on a D × V matrix of counts. With a ``checkpoint`` (a file, or what
+        ``checkpoint()`` returned) go on from it; a file is also kept up to date."""
         corpus = self._prepare(X)
         self._start(corpus)
-        if checkpoint is not None:
-            self._restore(checkpoint)
+        self._keeper = Keeper(checkpoint, self, corpus)
+        if self._keeper.state is not None:
+            self._restore(self._keeper.state)
         self._sample(self.n_iterations)
         return self
 
@@ -153,6 +157,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         earlier = self.word_topic_counts_
         self.n_batches_ += 1
         self._start(corpus, earlier)
+        self._keeper = Keeper(None, self, corpus)
         self._sample(self.n_iterations)
         return self
 
@@ -202,6 +207,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
                 due = self.n_iter_ >= self.optimize_after and self.n_iter_ % self.optimize_every == 0
                 if self.optimize is not None and due:
                     self._optimize()
+                self._keeper.keep(self.n_iter_, self.checkpoint)
                 if self.callback is not None and self.callback(self, self.n_iter_):
                     break
         finally:  # an interrupted training leaves a usable model
@@ -209,7 +215,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
             counts = document_topic_counts(self._cells.corpus.offsets, self._topics, self.n_topics)
             smoothed = counts + self.alpha_
             self.document_topics_ = smoothed / smoothed.sum(axis=1, keepdims=True)
-        del self._table, self._totals, self._topics, self._cells, self._earlier
+        del self._table, self._totals, self._topics, self._cells, self._earlier, self._keeper
 
     def _sweep(self) -> None:
         """One sweep: P diagonals of P cells; the totals are reduced in a fixed order after each."""
@@ -260,6 +266,15 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         self.alpha_ = arrays["alpha"].copy()
         self._topics = arrays["topics"].astype(np.int32)
         self._count()
+
+    def _check_state(self) -> None:
+        self._check_shapes(
+            {
+                "alpha_": (self.n_topics,),
+                "word_topic_counts_": (self.n_features_in_, self.n_topics),
+                "document_topics_": (None, self.n_topics),
+            }
+        )
 
     # ------------------------------------------------------------------ using the model
 

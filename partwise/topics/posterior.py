@@ -62,7 +62,9 @@ def class_posterior(
         best, which keeps the noise of a hopeless reference out of the ratios of good classes. The thesis
         takes the last class.
     screen : classes whose posterior a pilot run of ``pilot`` samples puts below this keep the pilot's
-        estimate; 0 switches it off.
+        estimate; 0 switches it off. What is reported of the others is wrong by the mass of those set aside: by less
+        than C·screen·e^δ where the pilot's log-ratios are off by at most δ. With 20 classes and 1e-8 a pilot must be
+        off by a factor of 5,000 before a thousandth of probability is misplaced.
 
     Documents without words get the prior. Time O((burn_in + n_samples)·N·C·L).
     """

@@ -95,6 +95,8 @@ def topic_strengths(transformation: np.ndarray, theta: np.ndarray, labels: np.nd
 def document_map(representation: np.ndarray, random_state: int = 0, **options: Any) -> np.ndarray:
     """Two-dimensional t-SNE map of document representations (Figures 4.5, 4.6, 4.8): (D, 2)."""
     from sklearn.manifold import TSNE  # slow to import, and only maps need it
+    from threadpoolctl import threadpool_limits
 
     settings: dict[str, Any] = {"init": "pca", "perplexity": min(30.0, (len(representation) - 1) / 3)}
-    return np.asarray(TSNE(2, random_state=random_state, **(settings | options)).fit_transform(representation))
+    with threadpool_limits(1):  # its threads meet at every step: on a busy machine they wait more than they work
+        return np.asarray(TSNE(2, random_state=random_state, **(settings | options)).fit_transform(representation))

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import InputError, ParameterError
-from ._checks import StateMixin
+from ._state import StateMixin
 from .stopwords import STOP_WORDS
 
 __all__ = ["CountText", "tokenize"]
@@ -70,6 +70,7 @@ class CountText(StateMixin, TransformerMixin, BaseEstimator):
     ['cat', 'dog']
     """
 
+    kind = "count-text"
     _arrays = ("vocabulary_",)
 
     def __init__(
@@ -104,6 +105,9 @@ class CountText(StateMixin, TransformerMixin, BaseEstimator):
         """Counts of the known words, (D, V) CSR of int64."""
         check_is_fitted(self, "vocabulary_")
         return self._count(self._tokens(texts))
+
+    def _check_state(self) -> None:
+        self._check_shapes({"vocabulary_": (None,)})
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         check_is_fitted(self, "vocabulary_")

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import InputError
-from ._checks import State
+from ._state import State
 from .corpus import MISSING, Corpus
 from .engines import GibbsEngine, JointChain, VariationalEngine, phi_from_counts
+from .hyper import document_topic_counts, log_joint
 from .learning import LearningState, learn_transformation, split_validation, start_learning
 from .transforms import block_transformation, smoothed_start, softmax_columns
 
@@ -40,6 +41,7 @@ class Plan:
     patience: int
     validation_fraction: float
     refit: bool
+    sharpness: float
     seed: int
 
 
@@ -51,7 +53,7 @@ class Training:
         self.everything = (corpus, labels)
         block = block_transformation(plan.n_classes, plan.class_topics, plan.shared_topics)
         if plan.learned:
-            self.start = smoothed_start(block)
+            self.start = smoothed_start(block, plan.sharpness)
             self.transformation = softmax_columns(self.start)
             kept, held = split_validation(labels, plan.validation_fraction, plan.seed)
             self.train = (corpus.take(kept), labels[kept])
@@ -60,6 +62,7 @@ class Training:
             self.transformation = block
             self.train = self.everything
         self.phis: list[np.ndarray] = []
+        self.stopped = False
         self.n_iterations = 0
         self.candidate = 0
         self.learning: LearningState | None = None
@@ -91,15 +94,30 @@ class Training:
             if past >= 0 and past % plan.phi_lag == 0:
                 self.phis.append(self.current_phi)
             if progress(self.n_iterations):
+                self.stopped = True
                 break
         if not self.phis:
             self.phis.append(self.current_phi)
-        if plan.learned:
+        if plan.learned and not self.stopped:  # stopped before it was learned, T stays at its start
             self._learn(progress)
 
     @property
     def current_phi(self) -> np.ndarray:
         return self.phi if self.chain is None else self.chain.phi
+
+    def log_likelihood(self) -> float | None:
+        """log p(w, u, z | y) of the current sample with Φ and θ integrated out; None for mean field."""
+        if self.chain is None:
+            return None
+        chain = self.chain
+        kept = chain.labels != MISSING
+        tokens = np.repeat(kept, chain.corpus.lengths)
+        offsets = np.concatenate([[0], np.cumsum(chain.corpus.lengths[kept])])
+        counts = document_topic_counts(offsets, chain.z[tokens], self.transformation.shape[2])
+        chosen = self.transformation[
+            np.repeat(chain.labels, chain.corpus.lengths)[tokens], chain.u[tokens], chain.z[tokens]
+        ]
+        return log_joint(counts, chain.table, chain.alpha, chain.beta) + float(np.log(chosen).sum())
 
     def _iterate(self) -> None:
         """One sweep of the sampler, or one round of variational EM."""
@@ -122,15 +140,13 @@ class Training:
     def _learn(self, progress: Callable[[int], Any]) -> None:
         """Phase 2 once for every step size; the best on validation wins (Table 4.1)."""
         plan = self.plan
-        stopped = False
 
         def report(state: LearningState) -> Any:
-            nonlocal stopped
             self.learning = state
-            stopped = bool(progress(self.n_iterations + self.candidate * plan.n_rounds + state.n_rounds))
-            return stopped
+            self.stopped = bool(progress(self.n_iterations + self.candidate * plan.n_rounds + state.n_rounds))
+            return self.stopped
 
-        while self.candidate < len(plan.step_sizes) and not stopped:
+        while self.candidate < len(plan.step_sizes) and not self.stopped:
             if self.learning is None:
                 self.learning = start_learning(self.engine, *self.validation, self.phis[0], self.start)
             settings = (plan.step_sizes[self.candidate], plan.gradient_steps, plan.n_rounds, plan.patience)

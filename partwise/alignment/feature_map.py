@@ -1,0 +1,125 @@
+"""From sentence pairs to parts: the structure of an alignment model and the features of its links, words and pairs.
+
+==========  =====================================  ==========================================
+model       parts after the links                  structure
+==========  =====================================  ==========================================
+``M``       none                                   matching, eq. (3.1)
+``M+F``     fertility of words                     matching with fertility, eq. (3.2)
+``M+Q``     pairs of neighbouring links            quadratic assignment, eq. (3.3)
+``M+F+Q``   both                                   both
+==========  =====================================  ==========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.alignment.link_features import LinkSource, link_features, source_values
+from partwise.alignment.links import Edges, Floats, Ints, SentencePair
+from partwise.alignment.word_features import fertility_features, pair_features
+from partwise.exceptions import ParameterError
+from partwise.features.part_rows import PartFeatures
+from partwise.structures.assignment import Assignment
+from partwise.structures.matching import Matching
+
+__all__ = ["ALIGNMENT_MODELS", "AlignmentFeatures", "FeatureMap"]
+
+#: (fertility, pairs) of every model.
+ALIGNMENT_MODELS = {"M": (False, False), "M+F": (True, False), "M+Q": (False, True), "M+F+Q": (True, True)}
+
+
+@dataclass(frozen=True)
+class AlignmentFeatures:
+    """The parts of some sentence pairs: structure, feature map, and what each weight means."""
+
+    space: Matching | Assignment
+    features: PartFeatures
+    names: list[str]
+    nonnegative: NDArray[np.bool_]  # (dim,) weights of penalties and bonuses
+    edges: Edges
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """How an aligner sees sentence pairs. Everything that was learned from data is in here except the weights.
+
+    Parameters
+    ----------
+    model : a name in ``ALIGNMENT_MODELS``
+    sources : functions of sentence pairs that return named matrices
+    counts : (source, target) frequencies of words
+    lexicon : (source, target) words with fertility penalties of their own
+    max_fertility : largest number of links of a word where the model has fertility
+    frequent : so many most frequent words of each side are told apart
+    candidates : where the model has pairs of links, only links that some source gives at least this value may be
+        used (the quadratic program grows with them); 0 for all
+    """
+
+    model: str
+    sources: Sequence[LinkSource]
+    counts: tuple[Mapping[str, int], Mapping[str, int]]
+    lexicon: tuple[Sequence[str], Sequence[str]] = ((), ())
+    max_fertility: int = 2
+    frequent: int = 5
+    candidates: float = 0.0
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        fertile = ALIGNMENT_MODELS[self.model][0]
+        if fertile and self.max_fertility < 2:
+            expected = f"at least 2 where the model is {self.model!r}"
+            raise ParameterError("max_fertility", "WordAligner", expected, self.max_fertility)
+
+    def __call__(
+        self, pairs: Sequence[SentencePair], keep: Sequence[NDArray[np.int64]] | None = None
+    ) -> AlignmentFeatures:
+        """The parts of these pairs; ``keep``: links of each pair that stay candidates whatever the sources say."""
+        edges = Edges.of(pairs)
+        values = source_values(pairs, edges, self.sources)
+        fertile, quadratic = ALIGNMENT_MODELS[self.model]
+        depth = self.max_fertility if fertile else 1
+        names, x = link_features(edges, values, self.counts, self.frequent)
+        blocks: list[tuple[Ints, Floats]] = [(edges.offsets, x)]
+        if fertile:
+            more, starts, rows = fertility_features(pairs, edges, values, self.counts, self.lexicon, depth)
+            names, blocks = names + more, [*blocks, (starts, rows)]
+        space: Matching | Assignment
+        if quadratic:
+            allowed = self._allowed(edges, values, keep)
+            space = Assignment(edges.lengths, max_fertility=depth, allowed=allowed, time_limit=self.time_limit)
+            first, second, pattern, starts = _pairs_of(space, edges)
+            more, rows = pair_features(edges, values, first, second, pattern)
+            names, blocks = names + more, [*blocks, (starts, rows)]
+        else:
+            space = Matching(edges.lengths, max_fertility=depth)
+        features = PartFeatures(blocks)
+        nonnegative = np.arange(features.dim) >= x.shape[1]
+        return AlignmentFeatures(space, features, names, nonnegative, edges)
+
+    def _allowed(self, edges: Edges, values: Mapping[str, Floats], keep: Any) -> list[NDArray[np.bool_]] | None:
+        if self.candidates <= 0 or not values:
+            return None
+        best = np.max(np.stack(list(values.values())), axis=0) >= self.candidates
+        masks = [
+            best[a:b].reshape(shape)
+            for a, b, shape in zip(edges.offsets, edges.offsets[1:], edges.lengths, strict=False)
+        ]
+        for mask, links in zip(masks, keep or (), strict=False):
+            mask[links[:, 0], links[:, 1]] = True
+        return masks
+
+
+def _pairs_of(space: Assignment, edges: Edges) -> tuple[Ints, Ints, Ints, Ints]:
+    """(first edge, second edge, pattern, offsets) of all pair parts of all instances."""
+    tables = [space.pair_links(i) for i in range(len(space))]
+    starts = np.concatenate([[0], np.cumsum([len(table) for table in tables])]).astype(np.int64)
+    kind, j, k, row, column = np.concatenate([np.zeros((0, 5), np.int64), *tables]).T
+    owner = np.repeat(np.arange(len(tables)), np.diff(starts))
+    base, width = edges.offsets[owner], edges.lengths[owner, 1]
+    pattern = np.where((kind == 2) & (j != row), 3, kind)  # one to two words: on which side
+    return base + j * width + k, base + row * width + column, pattern, starts

@@ -1,0 +1,50 @@
+"""Gold alignments as people write them, checked and in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from partwise.alignment.links import SentencePair
+from partwise.data.links import GoldLinks, Link
+from partwise.exceptions import InputError
+
+__all__ = ["gold_links"]
+
+
+def _is_link(value: Any) -> bool:
+    return len(value) == 2 and all(isinstance(x, int) or hasattr(x, "__index__") for x in value)
+
+
+def _links(values: Iterable[Any], i: int, size: tuple[int, int]) -> frozenset[Link]:
+    found = set()
+    for value in values:
+        if not (hasattr(value, "__len__") and _is_link(value)):
+            raise InputError(f"gold alignment of pair {i}: {value!r} is not a link (source position, target position)")
+        j, k = int(value[0]), int(value[1])
+        if not (0 <= j < size[0] and 0 <= k < size[1]):
+            raise InputError(
+                f"gold alignment of pair {i}: link {j}-{k} is out of range: there are {size[0]} source and {size[1]} "
+                "target words, counted from 0"
+            )
+        found.add((j, k))
+    return frozenset(found)
+
+
+def gold_links(X: Sequence[SentencePair], y: Sequence[Any]) -> list[GoldLinks]:
+    """Each of ``y`` is GoldLinks, or links, all sure, or (sure links, possible links).
+
+    Examples
+    --------
+    >>> gold_links([(["a", "b"], ["c", "d"])], [([(0, 0)], [(1, 1)])])[0].possible == {(0, 0), (1, 1)}
+    True
+    """
+    if len(X) != len(y):
+        raise InputError(f"X has {len(X)} pairs but y has {len(y)} gold alignments")
+    out = []
+    for i, ((source, target), given) in enumerate(zip(X, y, strict=True)):
+        size = len(source), len(target)
+        split = isinstance(given, tuple) and len(given) == 2 and not any(map(_is_link, given))
+        sure, possible = given if split else (given, ())
+        out.append(GoldLinks.of(_links(sure, i, size), _links(possible, i, size)))
+    return out

@@ -1,0 +1,104 @@
+"""Features of single words and of pairs of links: fertility and first-order interactions (§3.4.1.2 and §3.4.1.3).
+
+Both have signs. A word's second link costs something, more or less of it, and neighbouring links help each other:
+
+    penalty of fertility d of word j   w·f_dj ≥ 0 and not falling with d,        bonus of a pair   w·f_jklm ≥ 0.
+
+So the numbers here are ≥ 0, those of fertility d include those of d − 1, the weights are learned ≥ 0
+(``Problem(nonnegative=…)``), and penalties enter the map with a minus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from partwise.alignment.links import Edges, Floats, Ints, SentencePair
+
+__all__ = ["PATTERNS", "fertility_features", "pair_features"]
+
+#: Patterns of two neighbouring links, by the steps (l − j, m − k).
+PATTERNS = {"monotone": (1, 1), "inverted": (1, -1), "two target words": (0, 1), "two source words": (1, 0)}
+
+
+def _expected_fertility(edges: Edges, values: Mapping[str, Floats], side: int, n_words: int) -> dict[str, Floats]:
+    """Σ over a word's row (or column) of every directed posterior: how many links a model expects it to have."""
+    groups = edges.columns() if side else edges.rows()
+    names = [name for name in values if name.endswith((" forward", " backward", " both"))]
+    return {name: np.bincount(groups, values[name], n_words).astype(float) for name in names}
+
+
+def fertility_features(
+    pairs: Sequence[SentencePair],
+    edges: Edges,
+    values: Mapping[str, Floats],
+    counts: tuple[Mapping[str, int], Mapping[str, int]],
+    lexicon: tuple[Sequence[str], Sequence[str]],
+    max_fertility: int,
+) -> tuple[list[str], Ints, Floats]:
+    """(names, offsets, −f): rows of pair i are the source words' d = 2..D, then the target words'.
+
+    ``lexicon`` lists, for each side, words that are common enough to have penalties of their own.
+    """
+    blocks, names = [], []
+    for side in (0, 1):
+        words = [word.lower() for pair in pairs for word in pair[side]]
+        known = {word: n for n, word in enumerate(lexicon[side])}
+        total = max(sum(counts[side].values()), 1)
+        share = np.array([counts[side].get(word, 0) / total for word in words])
+        columns: dict[str, Floats] = {"more than one link": np.ones(len(words))}
+        for low, high in ((0.0, 1e-5), (1e-5, 1e-4), (1e-4, 1e-3), (1e-3, 1e-2), (1e-2, 2.0)):
+            columns[f"… of a word with frequency {low:g} to {high:g}"] = ((share >= low) & (share < high)).astype(float)
+        for name, expected in _expected_fertility(edges, values, side, len(words)).items():
+            columns[f"… where {name} expects {{d}} links not"] = expected
+        here = np.array([known.get(word, -1) for word in words])
+        for n, word in enumerate(lexicon[side]):
+            columns[f"… of {word!r}"] = (here == n).astype(float)
+        table = np.column_stack(list(columns.values()))
+        soft = [c for c, name in enumerate(columns) if "{d}" in name]
+        levels = []
+        for d in range(2, max_fertility + 1):
+            level = table.copy()
+            level[:, soft] = np.clip(d - table[:, soft], 0.0, None)  # short of d links
+            extra = np.zeros((len(words), max_fertility - 1))
+            extra[:, : d - 1] = 1.0  # every further link costs at least as much as the one before
+            levels.append(np.hstack([level, extra[:, 1:]]))
+        blocks.append(np.stack(levels, axis=1).reshape(len(words) * (max_fertility - 1), -1))
+        owner = ("source", "target")[side]
+        names += [f"{owner}: {name.format(d='d')}" for name in columns]
+        names += [f"{owner}: more than {d} links" for d in range(2, max_fertility)]
+    return (names, *_interleave(edges, blocks, max_fertility - 1))
+
+
+def _interleave(edges: Edges, blocks: list[Floats], levels: int) -> tuple[Ints, Floats]:
+    """The rows of the source words and of the target words of each pair one after the other, in columns apart."""
+    sizes = edges.lengths * levels
+    offsets = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))]).astype(np.int64)
+    out = np.zeros((int(offsets[-1]), blocks[0].shape[1] + blocks[1].shape[1]))
+    first = 0
+    for side, block in enumerate(blocks):
+        shift = offsets[:-1] + (sizes[:, 0] if side else 0)
+        within = np.arange(len(block)) - np.repeat(np.cumsum(sizes[:, side]) - sizes[:, side], sizes[:, side])
+        out[np.repeat(shift, sizes[:, side]) + within, first : first + block.shape[1]] = -block
+        first += block.shape[1]
+    return offsets, out
+
+
+def pair_features(
+    edges: Edges, values: Mapping[str, Floats], first: Ints, second: Ints, pattern: Ints
+) -> tuple[list[str], Floats]:
+    """(names, f): a bonus for each pattern, and more of it the more both links are believed in by each model.
+
+    ``first`` and ``second`` are numbers of edges, ``pattern`` numbers of ``PATTERNS``.
+    """
+    columns: dict[str, Floats] = {}
+    beliefs = [name for name in values if name.endswith(" both")]
+    for number, name in enumerate(PATTERNS):
+        here = pattern == number
+        columns[name] = here.astype(float)
+        for belief in beliefs:
+            v = np.sqrt(np.clip(values[belief], 0.0, 1.0))
+            columns[f"{name}, both by {belief}"] = here * np.minimum(v[first], v[second])
+            columns[f"{name}, either by {belief}"] = here * np.maximum(v[first], v[second])
+    return list(columns), np.column_stack(list(columns.values()))

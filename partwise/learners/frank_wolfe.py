@@ -1,0 +1,246 @@
+"""Frank–Wolfe on the dual of a structural SVM: one argmax a step, and the step size in closed form.
+
+The dual point is one mixture of cuts (u_i, b_i) for every instance (see :mod:`partwise.learners.domains`). A linear
+function over the cuts of instance i is maximised by the loss-augmented argmax, so that the Frank–Wolfe corner costs
+what a subgradient costs. With (u_s, b_s) the cut at θ and d = u_s − u_i, a step η in block i changes m·D by
+
+    η g_i − η²/2 · C ‖F_i d‖²,        g_i = L_i(θ) − (b_i + θᵀF_i u_i)   (the block's gap),
+
+whose maximum is η = min(1, g_i / (C ‖F_i d‖²)): Lacoste-Julien, Jaggi, Schmidt and Pletscher (2013), Algorithms 2
+(batch) and 4 (block-coordinate). The dual never decreases, and the gap needs no step size nor any other setting.
+
+Memory is one vector in part space, Σ_i n_parts(i) numbers, and not a weight vector an instance. The cost of a step
+beside the oracle is that of ‖F_i d‖² and of θ ← θ − ηC F_i d over the rows where d ≠ 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from partwise._compile import kernel
+from partwise._math import dot
+from partwise.exceptions import ParameterError
+from partwise.features.base import accumulate, feature_scores, squared_norm
+from partwise.learners.base import Floats, State, register_learner
+from partwise.learners.blocks import BlockLearner, draw, put
+from partwise.learners.certified import CertifiedLearner, cut_of
+from partwise.learners.kept_cuts import FLOOR, corrective_pass, cut_state, kept_cuts
+from partwise.problem import Problem
+from partwise.structures.base import part_count
+
+__all__ = ["BatchFrankWolfe", "FrankWolfe"]
+
+#: With weights that must stay ≥ 0, their multipliers are set anew this many times a pass.
+ROUNDS = 10
+
+
+@kernel
+def block_pass(
+    data, offsets, order, draws, tree, C, guide, theta, late, duals, constants, gaps, buffers, kept, scratch, counters
+):  # fmt: skip
+    """A pass of Algorithm 4. ``counters``: steps k, Σ_i b_i, Σ_k k·Σ_i b_i, calls of the oracle.
+
+    ``late`` (dim,) collects Σ_k W_{k−1} δ_k, with W_k = 1 + … + k, so that Σ_k k·θ_k = W_k θ_k − late.
+    ``guide`` (dim,) gives the cuts in place of θ where it is not empty: a start from outside.
+    """
+    source = guide if guide.shape[0] > 0 else theta
+    for place in range(order.shape[0]):
+        i = order[place]
+        if tree.shape[0] > 0 and tree[1] > 0.0:
+            i = draw(tree, draws[place])
+        n = part_count(data.space, i)
+        own, parts = duals[offsets[i] : offsets[i + 1]], buffers.parts[:n]
+        _, constant = cut_of(data, i, source, buffers, kept)
+        if guide.shape[0] > 0:
+            feature_scores(data.features, i, theta, kept, 0)
+        gap = constant - constants[i]
+        for r in range(n):
+            parts[r] -= own[r]
+            if parts[r] != 0.0:
+                gap += parts[r] * kept[r]
+        gaps[i] = max(gap, 0.0)
+        if gap > 0.0:
+            norm = C * squared_norm(data.features, i, parts, scratch)
+            step = gap / norm if gap < norm else 1.0
+            change = step * (constant - constants[i])
+            constants[i] += change
+            counters[1] += change
+            for r in range(n):
+                own[r] += step * parts[r]
+            accumulate(data.features, i, parts, 0, -C * step, theta)
+            if late.shape[0] > 0:
+                accumulate(data.features, i, parts, 0, -C * step * 0.5 * counters[0] * (counters[0] + 1.0), late)
+        if tree.shape[0] > 0:
+            put(tree, i, gaps[i])
+        counters[0] += 1.0
+        counters[2] += counters[0] * counters[1]
+        counters[3] += 1.0
+
+
+@register_learner("frank_wolfe")
+@dataclass(frozen=True)
+class FrankWolfe(BlockLearner):
+    """Block-coordinate Frank–Wolfe (Lacoste-Julien et al. 2013, Algorithm 4), with a certificate after every pass.
+
+    A start θ ≠ 0 gives the cuts of the first pass, and the answer until a better one is found. Where weights must
+    stay ≥ 0, their multipliers are one more block of the dual.
+
+    Parameters
+    ----------
+    average : bool, optional
+        Return 2/(k(k+1)) Σ_k k·θ_k instead of the last θ: less noise, and the dual point that belongs to it is the same
+        average, so the certificate holds for it just as well. If absent, only where no cuts are kept: with them the
+        last θ soon is better than any average.
+    sampling : {"permutation", "uniform", "gap"}
+        How the m visits of a pass are chosen; "gap" goes where the block gaps are large (Osokin et al. 2016).
+    cuts : int
+        How many cuts of every instance are kept. A visit then finds the best weights of all of them, and skips the
+        argmax where they promise enough (see :mod:`partwise.learners.kept_cuts`). 0 keeps the mixture alone:
+        Algorithm 4 itself, which needs many more passes for a small gap.
+    certify_every : int
+        The exact primal is evaluated after so many passes (it costs about half a pass), after the first and the last,
+        and whenever the sum of the block gaps lets one expect that training is over. The answer is the best
+        θ that was certified. That sum is an estimate only: its terms belong to different θ.
+    """
+
+    constrains: ClassVar[bool] = True
+
+    average: bool | None = None
+    cuts: int = 10
+    certify_every: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.cuts >= 0 or self.cuts == 1:
+            raise ParameterError("cuts", type(self).__name__, "0, or at least 2", self.cuts)
+        if not self.certify_every >= 1:
+            raise ParameterError("certify_every", type(self).__name__, "at least 1", self.certify_every)
+
+    @property
+    def averaging(self) -> bool:
+        """Whether the answer is an average."""
+        return self.cuts == 0 if self.average is None else self.average
+
+    def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+        warm, start = bool(theta.any()), self.domain(problem).clip(theta)
+        own = {"duals": np.zeros(problem.part_offsets[-1]), "constants": np.zeros(problem.m)}
+        return {
+            **self.visiting_state(problem),
+            **(own if self.cuts == 0 else cut_state(problem.m, self.cuts)),
+            "guide": theta if warm else np.zeros(0),
+            "theta": np.zeros(problem.dim),
+            "late": np.zeros(problem.dim if self.averaging else 0),
+            "counters": np.zeros(4),
+            "multipliers": np.zeros(problem.dim if problem.nonnegative is not None else 0),
+            "answer": start.copy(),
+            "primal": self.primal(problem, start) if warm else np.inf,
+            "best_dual": -np.inf,
+        }
+
+    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+        order, draws, tree = self.visits(problem, state)
+        rounds = 1 if problem.nonnegative is None else ROUNDS
+        for part, numbers in zip(np.array_split(order, rounds), np.array_split(draws, rounds), strict=True):
+            self._visit(problem, state, part, numbers, tree)
+            self._keep_signs(problem, state)
+        state["guide"] = np.zeros(0)
+        return self._known(problem, state)
+
+    def _visit(self, problem: Problem, state: State, order: Any, draws: Any, tree: Any) -> None:
+        buffers, scratch = problem.buffers(), np.zeros(problem.dim)
+        kept = np.empty_like(buffers.scores)
+        moving = (state["guide"], state["theta"], state["late"])
+        if self.cuts == 0:
+            problem.run(
+                block_pass, problem.data, problem.part_offsets, order, draws, tree, self.C, *moving, state["duals"],
+                state["constants"], state["gaps"], buffers, kept, scratch, state["counters"],
+            )  # fmt: skip
+            return
+        done, floor = 0, FLOOR * float(state["gaps"].mean())
+        while done < len(order):  # until the pool of the cuts is full, and on with a larger one
+            done += problem.run(
+                corrective_pass, problem.data, order[done:], draws[done:], tree, self.C, floor, *moving, state["gaps"],
+                kept_cuts(problem, state), buffers, kept, np.empty_like(kept), scratch, state["counters"],
+            )  # fmt: skip
+
+    def _keep_signs(self, problem: Problem, state: State) -> None:
+        """The block of the multipliers η ≥ 0 of θ ≥ 0, where θ = C(v + η): its best is θ = C max(v, 0)."""
+        if problem.nonnegative is None:
+            return
+        theta, eta = state["theta"], state["multipliers"]
+        v = theta / self.C - eta
+        change = np.where(problem.nonnegative & (v < 0), -v, 0.0) - eta
+        eta += change
+        theta += self.C * change
+        if self.averaging:
+            k = state["counters"][0]
+            state["late"] += 0.5 * k * (k + 1) * self.C * change
+
+    def _known(self, problem: Problem, state: State) -> dict[str, Any]:
+        theta, (k, constant, weighted, calls) = state["theta"], state["counters"].tolist()
+        answer, total = theta, 0.5 * k * (k + 1)
+        dual = (constant - 0.5 * dot(theta, theta) / self.C) / problem.m
+        if self.averaging:
+            answer = theta - state["late"] / total
+            dual = max(dual, (weighted / total - 0.5 * dot(answer, answer) / self.C) / problem.m)
+        extra = {**self.estimate(problem, state), "oracle_calls": float(calls)}
+        state["best_dual"] = max(state["best_dual"], dual)
+        promising = extra["gap_estimate"] <= self.tolerance * abs(dual)
+        due = state["passes"] % self.certify_every == 0 or state["passes"] in (1, self.max_passes)
+        if due or promising:
+            answer = self.domain(problem).clip(answer)
+            primal = self.primal(problem, answer)
+            if primal < state["primal"]:
+                state["answer"], state["primal"] = answer.copy(), primal
+        return self.verdict(state["primal"], dual, state["best_dual"], **extra)
+
+    def weights(self, state: State) -> Floats:
+        return state["answer"]  # type: ignore[no-any-return]
+
+
+@register_learner("batch_frank_wolfe")
+@dataclass(frozen=True)
+class BatchFrankWolfe(CertifiedLearner):
+    """Frank–Wolfe with one step for all instances together (Lacoste-Julien et al. 2013, Algorithm 2).
+
+    With G = Σ_i F_i u_s,i the subgradient at θ, the corner is v_s = −G and the step min(1, g / (C ‖v_s − v‖²)). It
+    needs neither the duals of single instances nor an evaluation of its own for the certificate, and runs in threads;
+    it also needs many more passes than :class:`FrankWolfe`.
+    """
+
+    constrains: ClassVar[bool] = True
+
+    max_passes: int = 1000
+
+    def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+        return {
+            "guide": theta if theta.any() else np.zeros(0),
+            "v": np.zeros(problem.dim),
+            "constant": 0.0,
+            "theta": np.zeros(problem.dim),
+            "best_dual": -np.inf,
+        }
+
+    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+        """The primal is that of the θ before the step, which is the answer of this pass."""
+        domain, v = self.domain(problem), state["v"]
+        best, guide = domain.best(v), state["guide"]
+        source = domain.clip(guide) if len(guide) else best
+        losses, gradient = problem.loss_and_gradient(source)
+        constant = losses - dot(source, gradient)
+        dual = self.dual(problem, state["constant"], v)
+        state["best_dual"] = max(state["best_dual"], dual)
+        primal = (domain.cost(source) + losses) / problem.m
+        direction = -gradient - v
+        gap = constant - state["constant"] - dot(best, direction)
+        norm = self.C * dot(direction, direction)
+        if gap > 0.0:
+            step = gap / norm if gap < norm else 1.0
+            state["v"] = v + step * direction
+            state["constant"] += step * (constant - state["constant"])
+        state["theta"], state["guide"] = source, np.zeros(0)
+        return self.verdict(primal, dual, state["best_dual"])
