@@ -25,6 +25,7 @@ PAGES = [
     ("custom_structure", "A structure of your own"),
     ("cli", "Command line"),
     ("topics", "Topic models"),
+    ("alignment", "Word alignment"),
     ("experiments", "Experiments"),
     ("benchmarks", "Benchmarks"),
     ("capabilities", "Structure × learner"),

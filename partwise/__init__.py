@@ -13,7 +13,7 @@ from partwise._version import __version__
 
 if TYPE_CHECKING:
     from partwise.costs import Hamming, LabelCost
-    from partwise.estimators import SequenceLabeler, StackedLabeler, StructuredClassifier
+    from partwise.estimators import SequenceLabeler, StackedLabeler, StructuredClassifier, WordAligner
     from partwise.learners import DCA, LBFGS, SGD, ExactDCA, KBestMIRA, NSlack, OneSlack, Perceptron
     from partwise.losses import Loss
     from partwise.problem import Problem
@@ -38,6 +38,7 @@ __all__ = [
     "StackedLabeler",
     "Structure",
     "StructuredClassifier",
+    "WordAligner",
     "__version__",
 ]
 
@@ -47,6 +48,7 @@ _HOME = {
     "SequenceLabeler": "estimators",
     "StackedLabeler": "estimators",
     "StructuredClassifier": "estimators",
+    "WordAligner": "estimators",
     "DCA": "learners",
     "LBFGS": "learners",
     "SGD": "learners",

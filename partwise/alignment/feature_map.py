@@ -27,10 +27,23 @@ from partwise.features.part_rows import PartFeatures
 from partwise.structures.assignment import Assignment
 from partwise.structures.matching import Matching
 
-__all__ = ["ALIGNMENT_MODELS", "AlignmentFeatures", "FeatureMap"]
+__all__ = ["ALIGNMENT_MODELS", "AlignmentFeatures", "FeatureMap", "check_fertility", "fertility_of"]
 
 #: (fertility, pairs) of every model.
 ALIGNMENT_MODELS = {"M": (False, False), "M+F": (True, False), "M+Q": (False, True), "M+F+Q": (True, True)}
+
+
+def check_fertility(model: str, max_fertility: Any) -> None:
+    """Raise an error for a largest number of links of a word that the model cannot have."""
+    least = 2 if ALIGNMENT_MODELS[model][0] else 1
+    if isinstance(max_fertility, bool) or not isinstance(max_fertility, int | np.integer) or max_fertility < least:
+        expected = f"an integer of at least {least} where the model is {model!r}"
+        raise ParameterError("max_fertility", "WordAligner", expected, max_fertility)
+
+
+def fertility_of(model: str, max_fertility: int) -> int:
+    """The largest number of links of a word in this model."""
+    return max_fertility if ALIGNMENT_MODELS[model][0] else 1
 
 
 @dataclass(frozen=True)
@@ -70,10 +83,7 @@ class FeatureMap:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        fertile = ALIGNMENT_MODELS[self.model][0]
-        if fertile and self.max_fertility < 2:
-            expected = f"at least 2 where the model is {self.model!r}"
-            raise ParameterError("max_fertility", "WordAligner", expected, self.max_fertility)
+        check_fertility(self.model, self.max_fertility)
 
     def __call__(
         self, pairs: Sequence[SentencePair], keep: Sequence[NDArray[np.int64]] | None = None
@@ -82,7 +92,7 @@ class FeatureMap:
         edges = Edges.of(pairs)
         values = source_values(pairs, edges, self.sources)
         fertile, quadratic = ALIGNMENT_MODELS[self.model]
-        depth = self.max_fertility if fertile else 1
+        depth = fertility_of(self.model, self.max_fertility)
         names, x = link_features(edges, values, self.counts, self.frequent)
         blocks: list[tuple[Ints, Floats]] = [(edges.offsets, x)]
         if fertile:

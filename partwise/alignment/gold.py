@@ -13,14 +13,22 @@ __all__ = ["gold_links"]
 
 
 def _is_link(value: Any) -> bool:
-    return len(value) == 2 and all(isinstance(x, int) or hasattr(x, "__index__") for x in value)
+    return hasattr(value, "__len__") and len(value) == 2 and all(hasattr(x, "__index__") for x in value)
 
 
-def _links(values: Iterable[Any], i: int, size: tuple[int, int]) -> frozenset[Link]:
+def _is_collection(value: Any) -> bool:
+    """Of links, or of none: not a link itself."""
+    return isinstance(value, Iterable) and not isinstance(value, str) and not _is_link(value)
+
+
+def _links(values: Any, i: int, size: tuple[int, int]) -> frozenset[Link]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"gold alignment of pair {i}: {values!r:.80} is not a collection of links")
     found = set()
     for value in values:
-        if not (hasattr(value, "__len__") and _is_link(value)):
-            raise InputError(f"gold alignment of pair {i}: {value!r} is not a link (source position, target position)")
+        if not _is_link(value):
+            expected = "a link (source position, target position)"
+            raise InputError(f"gold alignment of pair {i}: {value!r:.80} is not {expected}")
         j, k = int(value[0]), int(value[1])
         if not (0 <= j < size[0] and 0 <= k < size[1]):
             raise InputError(
@@ -44,7 +52,7 @@ def gold_links(X: Sequence[SentencePair], y: Sequence[Any]) -> list[GoldLinks]:
     out = []
     for i, ((source, target), given) in enumerate(zip(X, y, strict=True)):
         size = len(source), len(target)
-        split = isinstance(given, tuple) and len(given) == 2 and not any(map(_is_link, given))
+        split = isinstance(given, tuple) and len(given) == 2 and all(map(_is_collection, given))
         sure, possible = given if split else (given, ())
         out.append(GoldLinks.of(_links(sure, i, size), _links(possible, i, size)))
     return out

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from partwise.alignment.beliefs import WordCounts
 from partwise.alignment.links import Edges, Floats, SentencePair
 from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
 from partwise.exceptions import InputError
@@ -82,8 +83,8 @@ def _of_places(edges: Edges) -> dict[str, Floats]:
     last = (edges.j == lengths[:, 0] - 1) & (edges.k == lengths[:, 1] - 1)
     return {
         "distance of relative places": apart,
-        "… squared": apart**2,
-        "… root": np.sqrt(apart),
+        "distance of relative places, squared": apart**2,
+        "distance of relative places, root": np.sqrt(apart),
         "both first": first.astype(float),
         "both last": last.astype(float),
     }
@@ -108,13 +109,12 @@ def _of_frequencies(
     out: dict[str, Floats] = {}
     logs, tops = [], []
     sides = ((edges.source_words, edges.source), (edges.target_words, edges.target))
-    for (words, numbers), table in zip(sides, counts, strict=True):
-        ordered = sorted(table, key=lambda word: (-table[word], word))
-        rank = {word: place + 1 for place, word in enumerate(ordered)}
-        log = np.log([rank.get(word.lower(), len(rank) + 1) for word in words])
-        logs.append(log[numbers] / max(np.log(len(rank) + 1), 1.0))
-        known = {word: place for place, word in enumerate(ordered[:frequent])}
-        tops.append((ordered[:frequent], np.array([known.get(word.lower(), -1) for word in words])[numbers]))
+    for (words, numbers), side in zip(sides, counts, strict=True):
+        table = WordCounts.of(side)
+        log = np.log([table.ranks.get(word.lower(), len(table) + 1) for word in words])
+        logs.append(log[numbers] / max(np.log(len(table) + 1), 1.0))
+        known = {word: place for place, word in enumerate(table.ordered[:frequent])}
+        tops.append((list(known), np.array([known.get(word.lower(), -1) for word in words], np.int64)[numbers]))
     out["difference of log ranks"] = np.abs(logs[0] - logs[1])
     (names, top), (other_names, other) = tops
     out["one frequent, the other not"] = ((top >= 0) != (other >= 0)).astype(float)
@@ -131,7 +131,11 @@ def link_features(
     frequent: int = 5,
 ) -> tuple[list[str], Floats]:
     """(names, (E, D) matrix) of the features of every edge."""
-    columns = {"link": np.ones(len(edges))}
-    columns |= _of_values(edges, values) | _of_places(edges) | _of_spelling(edges)
-    columns |= _of_frequencies(edges, counts, frequent)
+    columns: dict[str, Floats] = {"link": np.ones(len(edges))}
+    groups = (_of_places(edges), _of_spelling(edges), _of_frequencies(edges, counts, frequent))
+    for group in (_of_values(edges, values), *groups):
+        for name, column in group.items():
+            if name in columns:
+                raise InputError(f"two features of links are called {name!r}; rename the matrix of the source")
+            columns[name] = column
     return list(columns), np.column_stack(list(columns.values()))

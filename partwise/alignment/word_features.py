@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from partwise.alignment.beliefs import WordCounts
 from partwise.alignment.links import Edges, Floats, Ints, SentencePair
 
 __all__ = ["PATTERNS", "fertility_features", "pair_features"]
@@ -45,8 +46,8 @@ def fertility_features(
     for side in (0, 1):
         words = [word.lower() for pair in pairs for word in pair[side]]
         known = {word: n for n, word in enumerate(lexicon[side])}
-        total = max(sum(counts[side].values()), 1)
-        share = np.array([counts[side].get(word, 0) / total for word in words])
+        table = WordCounts.of(counts[side])
+        share = np.array([table.get(word, 0) / max(table.total, 1) for word in words])
         columns: dict[str, Floats] = {"more than one link": np.ones(len(words))}
         for low, high in ((0.0, 1e-5), (1e-5, 1e-4), (1e-4, 1e-3), (1e-3, 1e-2), (1e-2, 2.0)):
             columns[f"… of a word with frequency {low:g} to {high:g}"] = ((share >= low) & (share < high)).astype(float)
@@ -55,12 +56,12 @@ def fertility_features(
         here = np.array([known.get(word, -1) for word in words])
         for n, word in enumerate(lexicon[side]):
             columns[f"… of {word!r}"] = (here == n).astype(float)
-        table = np.column_stack(list(columns.values()))
+        rows = np.column_stack(list(columns.values()))
         soft = [c for c, name in enumerate(columns) if "{d}" in name]
         levels = []
         for d in range(2, max_fertility + 1):
-            level = table.copy()
-            level[:, soft] = np.clip(d - table[:, soft], 0.0, None)  # short of d links
+            level = rows.copy()
+            level[:, soft] = np.clip(d - rows[:, soft], 0.0, None)  # short of d links
             extra = np.zeros((len(words), max_fertility - 1))
             extra[:, : d - 1] = 1.0  # every further link costs at least as much as the one before
             levels.append(np.hstack([level, extra[:, 1:]]))

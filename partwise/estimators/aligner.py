@@ -3,51 +3,78 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any, Self
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.alignment import GenerativeAligner
-from partwise.alignment.feature_map import ALIGNMENT_MODELS, AlignmentFeatures, FeatureMap
+from partwise.alignment.beliefs import Beliefs, common_words, trained_on_raw_text, word_counts
+from partwise.alignment.explanation import LinkExplanation, explain_link, link_margins
+from partwise.alignment.feature_map import (
+    ALIGNMENT_MODELS,
+    AlignmentFeatures,
+    FeatureMap,
+    check_fertility,
+    fertility_of,
+)
 from partwise.alignment.gold import gold_links
 from partwise.alignment.link_features import LinkSource
 from partwise.alignment.links import Floats, SentencePair, check_pairs
+from partwise.alignment.problems import (
+    alignment_problem,
+    check_learner,
+    fingerprint,
+    link_array,
+    link_costs,
+    training_targets,
+)
 from partwise.costs import PartCost
-from partwise.data.links import GoldLinks
+from partwise.data.links import Link
 from partwise.estimators.base import (
+    GuardedCheckpoint,
     StoredModel,
     make_learner,
     make_loss,
     params_from_json,
     params_to_json,
+    restore,
     thread_count,
 )
 from partwise.estimators.conduct import Estimator, check_is_fitted
-from partwise.exceptions import InputError, ParameterError, unknown_name
+from partwise.estimators.results import result_from_json, result_to_json
+from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
+from partwise.learners import Learner, Perceptron, Result
 from partwise.learners.base import Callback
+from partwise.losses import Loss
 from partwise.metrics.alignment import alignment_scores
 from partwise.problem import Problem
 from partwise.progress import Progress
-from partwise.storage import Checkpoint, check_writable, pack_strings, unpack_strings
+from partwise.storage import check_writable, pack_strings, unpack_strings
+from partwise.storage import load as load_file
 from partwise.structures.assignment import Assignment
+
+if TYPE_CHECKING:
+    from partwise.alignment import GenerativeAligner
 
 __all__ = ["WordAligner"]
 
-Link = tuple[int, int]
+BLOCK_EDGES = 200_000  # possible links whose features are in memory at a time in prediction
 
 
 class WordAligner(StoredModel, Estimator):
     """argmax over alignments y of Σ_jk w·f(x_jk) y_jk, with fertilities and pairs of links where the model has them.
 
+    Eqs. (3.1)–(3.3) of Lacoste-Julien (2009), trained by maximising the margin over gold sentence pairs, eq. (3.5).
+
     Parameters
     ----------
     generative : GenerativeAligner, optional
-        Fitted on raw text: its posteriors and associations are the features that matter most. If absent, ``fit``
-        trains one (an HMM) on ``bitext`` and the training pairs.
+        Fitted on raw text: its posteriors and associations are the features that matter most. One that is not fitted,
+        or if absent an HMM, is trained by ``fit`` on ``bitext`` and the training pairs.
     model : {"M", "M+F", "M+Q", "M+F+Q"}
         Matching; with fertilities; with pairs of neighbouring links (a quadratic assignment); with both.
     beliefs : tuple of str, optional
@@ -65,25 +92,36 @@ class WordAligner(StoredModel, Estimator):
         In the models with Q only links that some belief gives at least this much are considered.
     exact : bool
         In the models with Q: predict by an integer program, or by rounding its linear relaxation.
+    time_limit : float, optional
+        In the models with Q: seconds for the search in one sentence pair; a :class:`SolverError` ends longer ones.
+    frequent : int
+        So many most frequent words of each side have features of their own.
+    lexicon_count : int
+        Words that are this frequent in the training pairs have fertility penalties of their own.
     loss, learner, C, max_passes, learner_options, patience, random_state, n_jobs, verbose
-        As in :class:`SequenceLabeler`. Models with F or Q need a learner that keeps weights ≥ 0.
+        As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
+        learner that keeps weights ≥ 0.
 
     Attributes
     ----------
     theta_ : (dim,) weights, named by ``feature_names_``
     generative_ : GenerativeAligner
     result_ : Result with the trace, the certificate and the status
+    n_pairs_ : number of training pairs
 
     Examples
     --------
     >>> from partwise.data import load_sample_alignments
-    >>> sample = load_sample_alignments()
-    >>> aligner = WordAligner(infeasible="nearest", max_passes=40).fit(sample.pairs[:80], sample.gold[:80])
-    >>> 0 <= aligner.score(sample.pairs[80:], sample.gold[80:]) <= 1
+    >>> train, test = load_sample_alignments("train"), load_sample_alignments("test")
+    >>> aligner = WordAligner(model="M", infeasible="nearest", max_passes=30).fit(train.bitext, train.gold)
+    >>> aligner.score(test.bitext, test.gold) > 0.8
     True
+    >>> aligner.predict([("the cat sleeps".split(), "le chat dort".split())])
+    [[(0, 0), (1, 1), (2, 2)]]
     """
 
     kind = "word-aligner"
+    info_: dict[str, Any]  # what commands note about the files, if they do
 
     def __init__(
         self,
@@ -101,7 +139,7 @@ class WordAligner(StoredModel, Estimator):
         time_limit: float | None = None,
         frequent: int = 5,
         lexicon_count: int = 5,
-        loss: Any = "svm",
+        loss: Any = None,
         learner: Any = "extragradient",
         C: float = 1.0,
         max_passes: int | None = None,
@@ -111,28 +149,18 @@ class WordAligner(StoredModel, Estimator):
         n_jobs: int = 1,
         verbose: int = 0,
     ) -> None:
-        self.generative = generative
-        self.model = model
-        self.beliefs = beliefs
-        self.sources = sources
-        self.max_fertility = max_fertility
-        self.false_positive = false_positive
-        self.false_negative = false_negative
-        self.infeasible = infeasible
-        self.candidates = candidates
-        self.exact = exact
-        self.time_limit = time_limit
-        self.frequent = frequent
-        self.lexicon_count = lexicon_count
-        self.loss = loss
-        self.learner = learner
-        self.C = C
-        self.max_passes = max_passes
-        self.learner_options = learner_options
-        self.patience = patience
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.generative, self.model, self.beliefs, self.sources = generative, model, beliefs, sources
+        self.max_fertility, self.infeasible = max_fertility, infeasible
+        self.false_positive, self.false_negative = false_positive, false_negative
+        self.candidates, self.exact, self.time_limit = candidates, exact, time_limit
+        self.frequent, self.lexicon_count = frequent, lexicon_count
+        self.loss, self.learner, self.C, self.max_passes = loss, learner, C, max_passes
+        self.learner_options, self.patience, self.random_state = learner_options, patience, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
+
+    def __sklearn_clone__(self) -> Self:
+        """The same settings; what the generative aligner has learned from raw text is one of them."""
+        return self.unfitted()
 
     # training
 
@@ -142,17 +170,20 @@ class WordAligner(StoredModel, Estimator):
             raise unknown_name("model", self.model, ALIGNMENT_MODELS)
         if self.infeasible not in ("error", "nearest"):
             raise ParameterError("infeasible", "WordAligner", "'error' or 'nearest'", self.infeasible)
-        for name in ("false_positive", "false_negative"):
+        for name in ("false_positive", "false_negative", "candidates", "frequent", "lexicon_count"):
             if not getattr(self, name) >= 0:
                 raise ParameterError(name, "WordAligner", "a number ≥ 0", getattr(self, name))
-        if self.max_fertility < 1:
-            raise ParameterError("max_fertility", "WordAligner", "at least 1", self.max_fertility)
-        make_loss(self.loss)
-        self._learner()
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ParameterError("time_limit", "WordAligner", "a positive number of seconds", self.time_limit)
+        check_fertility(self.model, self.max_fertility)
+        thread_count(self.n_jobs)
+        self._settings()
 
-    def _learner(self) -> Any:
-        options = self.learner_options or {}
-        return make_learner(self.learner, self.C, self.max_passes, self.random_state, options)
+    def _settings(self) -> tuple[Learner, Loss]:
+        options = dict(self.learner_options or {})
+        learner = make_learner(self.learner, self.C, self.max_passes, self.random_state, options)
+        own = "perceptron" if isinstance(learner, Perceptron) else "svm"
+        return learner, make_loss(own if self.loss is None else self.loss)
 
     def fit(
         self,
@@ -163,128 +194,82 @@ class WordAligner(StoredModel, Estimator):
         dev: tuple[Sequence[SentencePair], Sequence[Any]] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
-    ) -> WordAligner:
-        """Train on sentence pairs X with gold links y.
+    ) -> Self:
+        """Train on sentence pairs X with gold links y. Ctrl-C ends training and keeps the best weights so far.
 
         Parameters
         ----------
-        X : sequence of (source words, target words)
+        X : Bitext, or pairs (source words, target words)
         y : gold alignments, one a pair
             Links (j, k), counted from 0, all of them sure; or (sure links, possible links).
-        bitext : sentence pairs without links, optional
-            Raw text for the generative aligner, where none was given.
+        bitext : Bitext or pairs without links, optional
+            Raw text for the generative aligner, where no fitted one was given.
         dev : (X, y), optional
             Held-out pairs: the pass of least error rate on them is kept.
+        callbacks : of (record, θ) → True to stop
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         """
         self.check_settings()
+        check_learner(*self._settings(), self.model)
         check_pairs(X)
         gold = gold_links(X, y)
+        if len(X) == 0:
+            raise InputError("there are no sentence pairs to train on")
+        if dev is not None:
+            gold_links(*dev)
         if checkpoint is not None:
             check_writable(checkpoint)
-        self.generative_ = self.generative if self.generative is not None else self._train_generative(X, bitext)
-        self.map_ = self._feature_map(self._lexicon(X))
-        known = [np.array(sorted(links.sure), np.int64).reshape(-1, 2) for links in gold]
-        parts = self.map_(X, keep=known)
-        self.feature_names_ = parts.names
-        problem = self._problem(parts, gold)
+        sizes = np.array([(len(source), len(target)) for source, target in X])
+        targets = training_targets(sizes, gold, fertility_of(self.model, self.max_fertility), self.infeasible)
+        cost = link_costs(gold, targets, sizes, self.false_positive, self.false_negative)
+        self.generative_ = trained_on_raw_text(self.generative, X, bitext, n_jobs=self.n_jobs, verbose=self.verbose)
+        self.map_ = self._feature_map(common_words(X, self.lexicon_count))
+        parts = self.map_(X, keep=[link_array(links.sure) for links in gold])
+        self.feature_names_, self.n_pairs_ = parts.names, len(X)
+        problem = alignment_problem(parts, targets, cost, self._settings()[1], thread_count(self.n_jobs))
         score = None if dev is None else self._scorer(*dev)
-        keep = None if checkpoint is None else Checkpoint(checkpoint)
-        learner = self._learner()
-        show = Progress(f"aligner {self.model}", learner.max_passes) if self.verbose else nullcontext()
-        start = self._start(X, y, dev, problem.dim)
-        with show as progress:
-            watching = [*callbacks, *([progress] if progress is not None else [])]
-            self.result_ = learner.fit(
-                problem, theta=start, score=score, patience=self.patience, callbacks=watching, checkpoint=keep
-            )
+        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, cost, dev))
+        start = None if keep is not None and keep.exists() else self._start(X, y, dev)
+        if start is not None and start.status == "interrupted":
+            self.result_ = Result(np.pad(start.theta, (0, problem.dim - len(start.theta))), [], None, "interrupted", 0)
+        else:
+            self.result_ = self._learn(problem, start, score, callbacks, keep)
         self.theta_ = self.result_.theta
         return self
 
-    def _start(self, X: Any, y: Any, dev: Any, dim: int) -> Floats | None:
-        """Where the models with Q begin: at the solution without pairs of links, which costs a fraction as much."""
+    def _learn(self, problem: Problem, start: Result | None, score: Any, callbacks: Any, keep: Any) -> Result:
+        learner, _ = self._settings()
+        theta = None if start is None else np.pad(start.theta, (0, problem.dim - len(start.theta)))
+        with Progress(learner.max_passes, f"aligner {self.model}") if self.verbose else nullcontext() as progress:
+            watching = [*callbacks, *([progress] if progress is not None else [])]
+            return learner.fit(
+                problem, theta=theta, score=score, patience=self.patience, callbacks=watching, checkpoint=keep
+            )
+
+    def _start(self, X: Any, y: Any, dev: Any) -> Result | None:
+        """Where the models with Q begin: at the solution without pairs of links, whose passes cost a fraction."""
         simpler, _, quadratic = self.model.rpartition("+")
         if quadratic != "Q":
             return None
-        first = self.unfitted().set_params(model=simpler, generative=self.generative_, max_passes=None, verbose=0)
-        weights = first.fit(X, y, dev=dev).theta_
-        return np.concatenate([weights, np.zeros(dim - len(weights))])
-
-    def _train_generative(self, X: Sequence[SentencePair], bitext: Any) -> GenerativeAligner:
-        pairs = [*X, *bitext] if bitext is not None else list(X)
-        return GenerativeAligner(n_jobs=self.n_jobs, verbose=self.verbose).fit(pairs)
-
-    def _lexicon(self, X: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
-        """Words that are common enough in the training pairs to have fertility penalties of their own."""
-        sides = [Counter(word.lower() for pair in X for word in pair[side]) for side in (0, 1)]
-        first, second = (sorted(w for w, n in side.items() if n >= self.lexicon_count) for side in sides)
-        return first, second
-
-    def _word_counts(self) -> tuple[dict[str, int], dict[str, int]]:
-        """In how many sentence pairs of the raw text each word stands, in lower case."""
-        known, sides = self.generative_, []
-        for index, counts in ((known.source_, known.table_.source_count), (known.target_, known.table_.target_count)):
-            side: Counter[str] = Counter()
-            for word, n in zip(index.words, counts.tolist(), strict=False):
-                side[word.lower()] += n
-            sides.append(dict(side))
-        return sides[0], sides[1]
+        first = self.unfitted().set_params(model=simpler, generative=self.generative_, max_passes=None)
+        return first.fit(X, y, dev=dev).result_
 
     def _feature_map(self, lexicon: tuple[Sequence[str], Sequence[str]]) -> FeatureMap:
         names = tuple(self.generative_.models_) if self.beliefs is None else tuple(self.beliefs)
-        for name in names:
-            if name not in self.generative_.models_:
-                raise unknown_name("beliefs", name, self.generative_.models_)
-
-        def own(pairs: Sequence[SentencePair]) -> dict[str, Any]:
-            found: dict[str, Any] = {"dice": self.generative_.associations(pairs)}
-            for name in names:
-                posteriors = self.generative_.posteriors(pairs, name)
-                found[f"{name} forward"], found[f"{name} backward"] = posteriors.forward, posteriors.backward
-            return found
-
         return FeatureMap(
-            self.model, (own, *self.sources), self._word_counts(), lexicon, self.max_fertility,
-            self.frequent, self.candidates, self.time_limit,
+            self.model, (Beliefs(self.generative_, names), *self.sources), word_counts(self.generative_), lexicon,
+            self.max_fertility, self.frequent, self.candidates, self.time_limit,
         )  # fmt: skip
 
-    def _problem(self, parts: AlignmentFeatures, gold: list[GoldLinks]) -> Problem:
-        """The training problem; for the models with Q over the linear relaxation, eq. (3.6)."""
-        space: Any = parts.space
-        targets = [self._target(space, i, links) for i, links in enumerate(gold)]
-        costs = []
-        for i, (links, target) in enumerate(zip(gold, targets, strict=True)):
-            n_rows, n_columns = parts.edges.lengths[i]
-            p = np.full((n_rows, n_columns), float(self.false_positive))
-            for neutral in (links.possible, links.sure):  # right, but not asked for
-                p[tuple(np.array(sorted(neutral), np.int64).reshape(-1, 2).T)] = 0.0
-            p[tuple(target.T)] = -float(self.false_negative)
-            costs.append((p.ravel(), self.false_negative * len(target)))
-        if isinstance(space, Assignment):
-            space = space.relax()
-        nonnegative = parts.nonnegative if parts.nonnegative.any() else None
-        threads = thread_count(self.n_jobs)
-        loss = make_loss(self.loss, self.learner)
-        return Problem(
-            space, parts.features, targets, loss, PartCost(costs), nonnegative=nonnegative, n_threads=threads
-        )
-
-    def _target(self, space: Any, i: int, links: GoldLinks) -> NDArray[np.int64]:
-        wanted = np.array(sorted(links.sure), np.int64).reshape(-1, 2)
-        coded = space.encode(i, wanted)
-        if space.allows(i, coded):
-            return wanted
-        if self.infeasible == "error":
-            raise InputError(
-                f"gold alignment of pair {i}: {space.forbidden_part(i, coded)}. Use a model with fertility "
-                "(M+F), or infeasible='nearest' to train on the largest subset of links that the model can produce"
-            )
-        return np.asarray(space.nearest_feasible(i, wanted))
+    def _fingerprint(self, problem: Problem, cost: PartCost, dev: Any) -> str:
+        unstated = ("generative", "sources", "n_jobs", "verbose", "exact")
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in unstated}
+        held_out = None if dev is None else [list(dev[0]), [sorted(links.possible) for links in gold_links(*dev)]]
+        return fingerprint(problem, cost, sorted(params.items()), held_out)
 
     def _scorer(self, X: Sequence[SentencePair], y: Sequence[Any]) -> Any:
-        gold = gold_links(X, y)
-        parts = self.map_(X)
+        gold, parts = gold_links(X, y), self.map_(X)
 
         def score(theta: Floats) -> float:
             return 1.0 - alignment_scores(gold, self._decode(parts, theta)).aer
@@ -305,29 +290,52 @@ class WordAligner(StoredModel, Estimator):
             found.append([(int(j), int(k)) for j, k in space.decode(i, best)])
         return found
 
+    def _blocks(self, X: Sequence[SentencePair]) -> Iterator[AlignmentFeatures]:
+        """The parts of some pairs after the others, so that memory does not grow with their number."""
+        check_is_fitted(self, "theta_")
+        check_pairs(X)
+        block: list[SentencePair] = []
+        edges = 0
+        for pair in X:
+            block.append(pair)
+            edges += len(pair[0]) * len(pair[1])
+            if edges >= BLOCK_EDGES:
+                yield self.map_(block)
+                block, edges = [], 0
+        if block:
+            yield self.map_(block)
+
     def predict(self, X: Sequence[SentencePair]) -> list[list[Link]]:
         """The links (j, k) of every pair, in order."""
-        check_is_fitted(self, "theta_")
-        return self._decode(self.map_(X), self.theta_)
+        return [links for parts in self._blocks(X) for links in self._decode(parts, self.theta_)]
 
     def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
         """s_jk of every possible link, one (J, K) matrix a pair: above 0 speaks for a link by itself."""
-        check_is_fitted(self, "theta_")
-        parts = self.map_(X)
-        sizes = parts.edges.lengths
-        n_links = sizes[:, 0] * sizes[:, 1]
-        return [parts.features.scores(i, self.theta_)[:n].reshape(sizes[i]) for i, n in enumerate(n_links)]
+        return [
+            parts.features.scores(i, self.theta_)[: size.prod()].reshape(size)
+            for parts in self._blocks(X)
+            for i, size in enumerate(parts.edges.lengths)
+        ]
 
     def predict_margins(self, X: Sequence[SentencePair]) -> list[Floats]:
         """Best score with the link minus best score without it, (J, K) a pair: > 0 where it is predicted.
 
-        How sure the whole model is, all constraints considered. Two searches a link: for M and M+F.
+        How sure the whole model is, all constraints considered. One search a possible link: for M and M+F.
         """
-        check_is_fitted(self, "theta_")
-        parts = self.map_(X)
-        if isinstance(parts.space, Assignment):
+        if "Q" in self.model:
             raise ParameterError("model", "predict_margins", "'M' or 'M+F'", self.model)
-        return [_margins(parts.space, i, parts.features.scores(i, self.theta_)) for i in range(len(X))]
+        return [
+            link_margins(parts.space, i, parts.features.scores(i, self.theta_))
+            for parts in self._blocks(X)
+            for i in range(len(parts.space))
+        ]
+
+    def explain(self, pair: SentencePair, link: Link) -> LinkExplanation:
+        """Why this link, or why not: weights times values of the features that speak for and against it."""
+        check_is_fitted(self, "theta_")
+        parts = self.map_([pair])
+        found = self._decode(parts, self.theta_)[0]
+        return explain_link(parts, self.theta_, self.feature_names_, pair, (int(link[0]), int(link[1])), found)
 
     def score(self, X: Sequence[SentencePair], y: Sequence[Any]) -> float:
         """1 − AER, so that more is better."""
@@ -344,40 +352,43 @@ class WordAligner(StoredModel, Estimator):
             "generative": inner,
             "sources": len(self.sources),
             "lexicon": [list(side) for side in self.map_.lexicon],
+            "pairs": self.n_pairs_,
+            "result": result_to_json(self.result_),
+            "info": getattr(self, "info_", {}),
         }
-        arrays = {f"generative_{name}": array for name, array in arrays.items()}
+        arrays = {f"generative/{name}": array for name, array in arrays.items()}
         arrays["theta"] = self.theta_
         arrays["names_bytes"], arrays["names_offsets"] = pack_strings(self.feature_names_)
         return header, arrays
 
     @classmethod
-    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        prefix = "generative_"
-        inner = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        self = cls(GenerativeAligner.from_state(header["generative"], inner), **params_from_json(header["params"]))
-        if header["sources"]:
-            raise ParameterError("sources", "WordAligner.load", "none: functions are not stored", header["sources"])
+    def from_state(
+        cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], sources: tuple[LinkSource, ...] = ()
+    ) -> Self:
+        from partwise.alignment import GenerativeAligner
+
+        if header["sources"] != len(sources):
+            given = f"{len(sources)} were given" if sources else "WordAligner.load(path, sources=(…)) takes them"
+            raise StorageError(f"it was trained with {header['sources']} sources, which a file cannot hold; {given}")
+        own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("generative/")}
+        params = {**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0, "sources": sources}
+        self = cls(GenerativeAligner.from_state(header["generative"], own), **params)
+        self.check_settings()
         self.generative_ = self.generative  # type: ignore[assignment]
         self.theta_ = np.asarray(arrays["theta"])
+        self.result_ = result_from_json(header["result"], self.theta_)
         self.feature_names_ = unpack_strings(arrays["names_bytes"], arrays["names_offsets"])
-        first, second = header["lexicon"]
+        (first, second), self.n_pairs_ = header["lexicon"], int(header["pairs"])
         self.map_ = self._feature_map((first, second))
+        if self.map_([(["a"], ["b"])]).names != self.feature_names_ or len(self.theta_) != len(self.feature_names_):
+            raise StorageError("the weights are not those of the features that the settings describe")
+        self.info_ = dict(header.get("info", {}))
         return self
 
-
-def _margins(space: Any, i: int, scores: Floats) -> Floats:
-    """Each link forced in and forbidden in turn, by a bonus that outweighs everything."""
-    n = space.n_atoms(i)
-    bonus = 1.0 + 2.0 * np.abs(scores).sum()
-    best = space.argmax(i, scores)
-    value = float(best @ scores)
-    margins = np.empty(n)
-    for r in range(n):
-        changed = scores.copy()
-        changed[r] = -np.inf if best[r] else scores[r] + bonus
-        other = space.argmax(i, changed)
-        used = other != 0
-        margins[r] = value - float(other[used] @ scores[used])
-        if not best[r]:
-            margins[r] = -margins[r]
-    return margins.reshape(space.size(i))
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, mmap: bool = False, sources: tuple[LinkSource, ...] = ()) -> Self:
+        """Read a model written by :meth:`save`. Functions are not stored: give ``sources`` as in training again."""
+        stored = load_file(path, cls.kind, mmap=mmap)
+        maker: Any = SimpleNamespace(kind=cls.kind, from_state=partial(cls.from_state, sources=sources))
+        model: Self = restore(maker, path, stored.header, stored.arrays)
+        return model

@@ -85,8 +85,9 @@ class GuardedCheckpoint:
 
 
 MODELS: dict[str, type[StoredModel]] = {}
-# Kinds that are not estimators' own: the module whose import makes each known.
+# Kinds that `partwise.estimators` does not import: the module whose import makes each known.
 _ELSEWHERE = dict.fromkeys(("lda", "disclda", "count-text", "text-topics"), "partwise.topics")
+_ELSEWHERE |= {"generative-aligner": "partwise.alignment", "word-aligner": "partwise.estimators.aligner"}
 
 
 class StoredModel:
@@ -122,8 +123,7 @@ class StoredModel:
 
 def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     """Read a model of any kind."""
-    import partwise.alignment
-    import partwise.estimators  # noqa: F401  (both register their kinds)
+    import partwise.estimators  # noqa: F401  (registers its kinds)
 
     stored = load_file(path, mmap=mmap)
     if stored.kind in _ELSEWHERE:

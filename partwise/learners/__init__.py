@@ -21,7 +21,6 @@ from partwise.learners.base import (
 if TYPE_CHECKING:
     from partwise.learners.cutting_plane import NSlack, OneSlack
     from partwise.learners.eg import EG
-    from partwise.learners.eg_qp import eg_qp
     from partwise.learners.extragradient import EntropicExtragradient, Extragradient
     from partwise.learners.frank_wolfe import BatchFrankWolfe, FrankWolfe
     from partwise.learners.joint_qp import JointQP
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from partwise.learners.online_eg import OnlineEG
     from partwise.learners.projected_gradient import ProjectedGradient
     from partwise.learners.sdca import SDCA
+    from partwise.learners.simplex_qp import eg_qp
     from partwise.learners.smo import SMO, HybridEG
     from partwise.learners.subgradient import Subgradient
 
@@ -71,7 +71,7 @@ _HOME = {
     "NSlack": "cutting_plane",
     "OneSlack": "cutting_plane",
     "EG": "eg",
-    "eg_qp": "eg_qp",
+    "eg_qp": "simplex_qp",
     "EntropicExtragradient": "extragradient",
     "Extragradient": "extragradient",
     "BatchFrankWolfe": "frank_wolfe",

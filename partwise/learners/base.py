@@ -264,8 +264,14 @@ class _Registry(dict[str, type[Learner]]):
             self._complete = True
             from partwise import learners
 
-            for module in dict.fromkeys(learners._HOME.values()):
-                importlib.import_module(f"partwise.learners.{module}")
+            homes = [f"partwise.learners.{module}" for module in dict.fromkeys(learners._HOME.values())]
+            for home in homes:
+                importlib.import_module(home)
+            # one order, whatever was imported first: that of the package, then those of others
+            place = {home: n for n, home in enumerate(homes)}
+            found = sorted(super().items(), key=lambda pair: place.get(pair[1].__module__, len(homes)))
+            self.clear()
+            self.update(found)
 
     def __missing__(self, name: str) -> type[Learner]:
         if self._complete:

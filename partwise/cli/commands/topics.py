@@ -13,7 +13,6 @@ EXAMPLES = """
 partwise topics train letters/ --model letters.pw
 partwise topics infer letters.pw new.txt
 partwise topics show letters.pw --top 15
-partwise topics train --help
 """
 _EXAMPLES = {
     "train": """

@@ -1,0 +1,117 @@
+"""What raw text has taught, as features see it: posteriors and associations of links, frequencies of words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from partwise.alignment.links import SentencePair
+from partwise.data.bitext import Bitext
+from partwise.exceptions import InputError, unknown_name
+
+__all__ = ["Beliefs", "WordCounts", "common_words", "trained_on_raw_text", "word_counts"]
+
+
+class WordCounts(Mapping[str, int]):
+    """Frequencies of words with what is derived from them, computed once.
+
+    Examples
+    --------
+    >>> counts = WordCounts({"of": 3, "the": 9, "house": 3})
+    >>> counts.ordered, counts.ranks["of"], counts.total, counts.get("cat", 0)
+    (['the', 'house', 'of'], 3, 15, 0)
+    """
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = dict(counts)
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> WordCounts:
+        """The counts themselves where they are of this class already."""
+        return counts if isinstance(counts, WordCounts) else cls(counts)
+
+    def __getitem__(self, word: str) -> int:
+        return self._counts[word]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    @cached_property
+    def ordered(self) -> list[str]:
+        """The words, the most frequent first; those of one frequency by name."""
+        return sorted(self._counts, key=lambda word: (-self._counts[word], word))
+
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        """The place of every word in that order, from 1."""
+        return {word: place for place, word in enumerate(self.ordered, start=1)}
+
+    @cached_property
+    def total(self) -> int:
+        """Σ of the counts."""
+        return sum(self._counts.values())
+
+
+def word_counts(generative: Any) -> tuple[WordCounts, WordCounts]:
+    """In how many sentence pairs of the raw text each source and each target word stands, in lower case."""
+    sides = []
+    for counts in generative.word_counts():
+        merged: Counter[str] = Counter()
+        for word, n in counts.items():
+            merged[word.lower()] += n
+        sides.append(WordCounts(merged))
+    return sides[0], sides[1]
+
+
+def common_words(pairs: Sequence[SentencePair], least: int) -> tuple[list[str], list[str]]:
+    """The source and the target words, in lower case, that stand in these pairs at least so often."""
+    sides = [Counter(word.lower() for pair in pairs for word in pair[side]) for side in (0, 1)]
+    first, second = (sorted(word for word, n in side.items() if n >= least) for side in sides)
+    return first, second
+
+
+def trained_on_raw_text(generative: Any, pairs: Any, bitext: Any, **settings: Any) -> Any:
+    """The generative aligner itself where it is fitted; else one like it, or an HMM, trained on all these pairs."""
+    from partwise.alignment.generative import GenerativeAligner
+
+    if generative is not None and hasattr(generative, "models_"):
+        if bitext is not None:
+            raise InputError("bitext is for training a generative aligner, but a fitted one was given")
+        return generative
+    text = Bitext.from_pairs(pairs)
+    if bitext is not None:
+        text = text + Bitext.from_pairs(bitext)
+    fresh = GenerativeAligner() if generative is None else generative.unfitted()
+    return fresh.set_params(**settings).fit(text)
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """A source of link features: Dice coefficients, and both directions' posteriors of some trained models.
+
+    Parameters
+    ----------
+    generative : GenerativeAligner, fitted
+    models : names of its ``models_``
+    """
+
+    generative: Any
+    models: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.models:
+            if name not in self.generative.models_:
+                raise unknown_name("beliefs", name, self.generative.models_)
+
+    def __call__(self, pairs: Sequence[SentencePair]) -> dict[str, Any]:
+        found: dict[str, Any] = {"dice": self.generative.associations(pairs)}
+        for name in self.models:
+            posteriors = self.generative.posteriors(pairs, name)
+            found[f"{name} forward"], found[f"{name} backward"] = posteriors.forward, posteriors.backward
+        return found

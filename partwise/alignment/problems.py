@@ -1,0 +1,117 @@
+"""From gold links to a training problem: outputs that the model can produce, and what other links cost."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.alignment.feature_map import ALIGNMENT_MODELS, AlignmentFeatures
+from partwise.costs import PartCost
+from partwise.data.links import GoldLinks, Link
+from partwise.exceptions import InputError
+from partwise.features.part_rows import PartFeatures
+from partwise.learners import Learner
+from partwise.losses import Loss
+from partwise.problem import Problem
+from partwise.structures.assignment import Assignment, RelaxedAssignment
+from partwise.structures.matching import Matching
+
+__all__ = [
+    "InfeasibleLinksError",
+    "alignment_problem",
+    "check_learner",
+    "fingerprint",
+    "link_array",
+    "link_costs",
+    "training_targets",
+]
+
+
+class InfeasibleLinksError(InputError):
+    """Gold links that no alignment of the model has: of which pair, why, and the most links of a word it allows."""
+
+    def __init__(self, pair: int, reason: str, max_fertility: int) -> None:
+        wider = "a model with fertility (M+F)" if max_fertility == 1 else f"a max_fertility above {max_fertility}"
+        nearest = "infeasible='nearest' to train on the largest subset of links that the model can produce"
+        super().__init__(f"gold alignment of pair {pair}: {reason}. Use {wider}, or {nearest}")
+        self.pair, self.reason = pair, reason
+
+
+def link_array(links: Iterable[Link]) -> NDArray[np.int64]:
+    """(n, 2) links in ascending order."""
+    return np.array(sorted(links), np.int64).reshape(-1, 2)
+
+
+def training_targets(
+    sizes: NDArray[np.int64], gold: Sequence[GoldLinks], max_fertility: int, infeasible: str
+) -> list[NDArray[np.int64]]:
+    """The sure links of every pair, if they are an output; else an error, or with "nearest" the most of them that are.
+
+    Examples
+    --------
+    >>> training_targets(np.array([[2, 2]]), [GoldLinks.of([(0, 0), (0, 1), (1, 1)])], 1, "nearest")[0].tolist()
+    [[0, 0], [1, 1]]
+    """
+    space, targets = Matching(sizes, max_fertility=max_fertility), []
+    for i, links in enumerate(gold):
+        wanted = link_array(links.sure)
+        coded = space.encode(i, wanted)
+        if not space.allows(i, coded):
+            if infeasible == "error":
+                raise InfeasibleLinksError(i, space.forbidden_part(i, coded), space.max_fertility)
+            wanted = np.asarray(space.nearest_feasible(i, wanted))
+        targets.append(wanted)
+    return targets
+
+
+def link_costs(
+    gold: Sequence[GoldLinks],
+    targets: Sequence[NDArray[np.int64]],
+    sizes: NDArray[np.int64],
+    false_positive: float,
+    false_negative: float,
+) -> PartCost:
+    """ℓ(z', z) = c⁺·(links that are neither sure nor possible) + c⁻·(target links that are missing), eq. (2.10).
+
+    Links that are possible, or sure but not in the target, cost nothing either way.
+    """
+    costs = []
+    for links, target, (n_rows, n_columns) in zip(gold, targets, sizes, strict=True):
+        p = np.full((n_rows, n_columns), float(false_positive))
+        p[tuple(link_array(links.possible).T)] = 0.0
+        p[tuple(target.T)] = -float(false_negative)
+        costs.append((p.ravel(), false_negative * len(target)))
+    return PartCost(costs)
+
+
+def alignment_problem(
+    parts: AlignmentFeatures, targets: Sequence[NDArray[np.int64]], cost: PartCost, loss: Loss, n_threads: int
+) -> Problem:
+    """The training problem of eq. (3.5); for the models with pairs of links over the linear relaxation, eq. (3.6)."""
+    space: Any = parts.space
+    if isinstance(space, Assignment):
+        space = space.relax()
+    nonnegative = parts.nonnegative if parts.nonnegative.any() else None
+    return Problem(space, parts.features, targets, loss, cost, nonnegative=nonnegative, n_threads=n_threads)
+
+
+def check_learner(learner: Learner, loss: Loss, model: str) -> None:
+    """Raise :class:`CapabilityError` where the learner cannot train this kind of alignment, before data is read."""
+    constrained, quadratic = any(ALIGNMENT_MODELS[model]), ALIGNMENT_MODELS[model][1]
+    space: Any = RelaxedAssignment([(1, 1)]) if quadratic else Matching([(1, 1)])
+    nonnegative = np.ones(1, bool) if constrained else None
+    learner.check(Problem(space, PartFeatures([([0, 1], [[1.0]])]), [[]], loss, nonnegative=nonnegative))
+
+
+def fingerprint(problem: Problem, costs: PartCost, *more: object) -> str:
+    """Of gold links, costs, and features by the scores that some random weights give; and of ``more``."""
+    digest = hashlib.blake2b(repr(more).encode())
+    digest.update(problem.gold_parts().tobytes())
+    theta = np.random.default_rng(0).normal(size=problem.dim)
+    for i, (p, q) in enumerate(costs.costs):
+        digest.update(problem.scores(i, theta).tobytes() + p.tobytes() + np.float64(q).tobytes())
+    return digest.hexdigest()[:32]
