@@ -37,7 +37,7 @@ def cells(context: Context) -> list[dict[str, Any]]:
             limit = min(passes, 30) if learner == "perceptron" else passes
             found.append({"kind": "gold", "learner": learner, "beliefs": beliefs, "n": 100, "passes": limit})
     for n in () if context.quick else (500, 1000, 5000):
-        found.append({"kind": "raw", "learner": "extragradient", "beliefs": "model2", "n": n, "passes": 200})
+        found.append({"kind": "raw", "learner": "extragradient", "beliefs": "model2", "n": n, "passes": 60})
     return found
 
 

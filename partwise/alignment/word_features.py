@@ -94,12 +94,11 @@ def pair_features(
     ``first`` and ``second`` are numbers of edges, ``pattern`` numbers of ``PATTERNS``.
     """
     columns: dict[str, Floats] = {}
-    beliefs = [name for name in values if name.endswith(" both")]
     for number, name in enumerate(PATTERNS):
         here = pattern == number
         columns[name] = here.astype(float)
-        for belief in beliefs:
-            v = np.sqrt(np.clip(values[belief], 0.0, 1.0))
+        for belief, strength in values.items():
+            v = np.sqrt(np.clip(strength, 0.0, 1.0))
             columns[f"{name}, both by {belief}"] = here * np.minimum(v[first], v[second])
             columns[f"{name}, either by {belief}"] = here * np.maximum(v[first], v[second])
     return list(columns), np.column_stack(list(columns.values()))
