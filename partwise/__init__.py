@@ -12,32 +12,73 @@ from typing import TYPE_CHECKING, Any
 from partwise._version import __version__
 
 if TYPE_CHECKING:
-    from partwise.costs import Hamming, LabelCost
+    from partwise.alignment import GenerativeAligner
+    from partwise.costs import Hamming, LabelCost, PartCost
     from partwise.estimators import SequenceLabeler, StackedLabeler, StructuredClassifier, WordAligner
-    from partwise.learners import DCA, LBFGS, SGD, ExactDCA, KBestMIRA, NSlack, OneSlack, Perceptron
+    from partwise.learners import (
+        DCA,
+        EG,
+        LBFGS,
+        SDCA,
+        SGD,
+        SMO,
+        BatchFrankWolfe,
+        EntropicExtragradient,
+        ExactDCA,
+        Extragradient,
+        FrankWolfe,
+        HybridEG,
+        JointQP,
+        KBestMIRA,
+        NSlack,
+        OneSlack,
+        OnlineEG,
+        Perceptron,
+        ProjectedGradient,
+        Subgradient,
+    )
     from partwise.losses import Loss
     from partwise.problem import Problem
-    from partwise.structures import Chain, Multiclass, Structure
+    from partwise.structures import Assignment, Chain, Matching, Multiclass, Structure
+    from partwise.topics import LDA, DiscLDA
 
 __all__ = [
     "DCA",
+    "EG",
     "LBFGS",
+    "LDA",
+    "SDCA",
     "SGD",
+    "SMO",
+    "Assignment",
+    "BatchFrankWolfe",
     "Chain",
+    "DiscLDA",
+    "EntropicExtragradient",
     "ExactDCA",
+    "Extragradient",
+    "FrankWolfe",
+    "GenerativeAligner",
     "Hamming",
+    "HybridEG",
+    "JointQP",
     "KBestMIRA",
     "LabelCost",
     "Loss",
+    "Matching",
     "Multiclass",
     "NSlack",
     "OneSlack",
+    "OnlineEG",
+    "PartCost",
     "Perceptron",
     "Problem",
+    "ProjectedGradient",
     "SequenceLabeler",
     "StackedLabeler",
     "Structure",
     "StructuredClassifier",
+    "Subgradient",
     "WordAligner",
     "__version__",
 ]
@@ -62,6 +103,24 @@ _HOME = {
     "Chain": "structures",
     "Multiclass": "structures",
     "Structure": "structures",
+    "BatchFrankWolfe": "learners",
+    "EG": "learners",
+    "EntropicExtragradient": "learners",
+    "Extragradient": "learners",
+    "FrankWolfe": "learners",
+    "HybridEG": "learners",
+    "JointQP": "learners",
+    "OnlineEG": "learners",
+    "ProjectedGradient": "learners",
+    "SDCA": "learners",
+    "SMO": "learners",
+    "Subgradient": "learners",
+    "Assignment": "structures",
+    "Matching": "structures",
+    "GenerativeAligner": "alignment",
+    "PartCost": "costs",
+    "LDA": "topics",
+    "DiscLDA": "topics",
 }
 
 
