@@ -123,8 +123,7 @@ def test_every_learner_that_can(
     assert aligner.score(test.bitext, test.gold) > 0.9
     constrained = aligner.unfitted().set_params(model="M+F", max_passes=3)
     if not LEARNERS[name].constrains:
-        able = ", ".join(kind for kind, learner in LEARNERS.items() if learner.constrains)
-        with pytest.raises(CapabilityError, match=f"cannot keep weights ≥ 0. Learners that can: {able}"):
+        with pytest.raises(CapabilityError, match=r"cannot keep weights ≥ 0\. Learners that can: .*n_slack"):
             constrained.fit(train.bitext, train.gold)
     else:
         found = constrained.fit(train.bitext[:20], train.gold[:20])

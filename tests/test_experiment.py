@@ -214,7 +214,9 @@ def test_context_names_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # files of others may need what is not installed
-@pytest.mark.parametrize("name", ["conll2000-crf", "martins2010-ner", "maxmargin-race"])
+@pytest.mark.parametrize(
+    "name", ["conll2000-crf", "martins2010-ner", "maxmargin-race", "bartlett2004-ner", "lacostejulien2009-qap"]
+)
 def test_quick_variants(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PARTWISE_EXPERIMENTS", raising=False)
     result = run_experiment(name, quick=True, out=tmp_path, data=tmp_path / "nowhere")

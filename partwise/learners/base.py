@@ -138,7 +138,11 @@ class Learner(ABC):
         """Raise :class:`CapabilityError` before anything is computed, naming what would work."""
         reason = self.obstacle(problem.space, problem.loss)
         if reason is None and problem.nonnegative is not None and not self.constrains:
-            able = ", ".join(name for name, kind in LEARNERS.items() if kind.constrains)
+            able = ", ".join(
+                name
+                for name, kind in LEARNERS.items()
+                if kind.constrains and kind().obstacle(problem.space, problem.loss) is None
+            )
             raise CapabilityError(f"{type(self).__name__} cannot keep weights ≥ 0. Learners that can: {able}.")
         if reason is None:
             return
