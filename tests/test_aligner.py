@@ -115,11 +115,9 @@ def test_every_learner_that_can(
     name: str, train: AlignedPairs, test: AlignedPairs, generative: GenerativeAligner
 ) -> None:
     aligner = WordAligner(generative, learner=name, infeasible="nearest", C=0.1, max_passes=15)
-    try:
-        aligner.fit(train.bitext[:40], train.gold[:40])
-    except CapabilityError as error:
-        assert name == "joint_qp" and "polytope" in str(error)
-        return
+    if name == "joint_qp":
+        pytest.importorskip("clarabel")
+    aligner.fit(train.bitext[:40], train.gold[:40])
     assert aligner.score(test.bitext, test.gold) > 0.9
     constrained = aligner.unfitted().set_params(model="M+F", max_passes=3)
     if not LEARNERS[name].constrains:

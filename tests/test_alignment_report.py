@@ -20,7 +20,7 @@ from partwise.exceptions import InputError, StorageError
 from partwise.learners.base import objective
 from partwise.metrics import alignment_bootstrap, alignment_scores
 from partwise.report import alignment_report
-from partwise.report.alignment_grid import alignment_grid
+from partwise.report.alignment_grid import alignment_grid, save_alignment
 from partwise.report.alignment_pictures import OPEN
 
 TRAIN, TEST = load_sample_alignments("train"), load_sample_alignments("test")
@@ -218,3 +218,12 @@ def test_the_script_runs(trained: Run, tmp_path: Path) -> None:
     assert root and 'data-ready="1"' in root[0] and "data-error" not in root[0]
     n = len(trained.data["pairs"])
     assert f"{n} of {n} pairs" in text and "Unfold all" in text and "most errors first" in text
+
+
+@pytest.mark.parametrize("name", ["grid.svg", "grid.png"])
+def test_a_grid_goes_to_a_file(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / name
+    save_alignment(path, ["a", "dog"], ["un", "chien"], [(0, 0), (1, 0)], sure=[(0, 0), (1, 1)], possible=[(0, 1)])
+    start = path.read_bytes()[:8]
+    assert start.startswith(b"<svg") if name.endswith("svg") else start == b"\x89PNG\r\n\x1a\n"

@@ -7,11 +7,14 @@ have each a colour, and a mark for readers who do not see colours.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from partwise.exceptions import ParameterError
 from partwise.report.markup import Html, join, tag
 
-__all__ = ["alignment_grid"]
+__all__ = ["alignment_grid", "save_alignment"]
 
 _CELL = 18
 _LETTER = 6.8
@@ -67,6 +70,48 @@ def alignment_grid(
         class_="alignment",
         role="img",
     )
+
+
+def save_alignment(
+    path: str | os.PathLike[str],
+    source: Sequence[str],
+    target: Sequence[str],
+    predicted: Iterable[tuple[int, int]],
+    sure: Iterable[tuple[int, int]] = (),
+    possible: Iterable[tuple[int, int]] = (),
+) -> None:
+    """Write the grid to a file: ``.svg``, or ``.png`` and what else matplotlib (extra ``plot``) writes."""
+    name = os.fspath(path)
+    if name.endswith(".svg"):
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(alignment_grid(source, target, predicted, sure, possible))
+        return
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ParameterError("path", "save_alignment", "an .svg file where matplotlib is not installed", name) from None
+    figure = Figure(figsize=(1.5 + 0.3 * len(target), 1.2 + 0.3 * len(source)), layout="constrained")
+    _draw(figure.subplots(), source, target, set(predicted), set(sure), set(sure) | set(possible))
+    figure.savefig(name, dpi=120)
+
+
+def _draw(axes: Any, source: Any, target: Any, found: set[Any], sure: set[Any], allowed: set[Any]) -> None:
+    """The same grid by matplotlib: squares are sure links, circles possible ones, small marks predictions."""
+    for links, marker, colour, size, filled in (
+        (allowed - sure, "o", "black", 13, False),
+        (sure & found, "s", "black", 13, False),
+        (sure - found, "s", "#c0392b", 13, False),
+        (found & allowed, "s", "#2a7f3f", 7, True),
+        (found - allowed, "X", "#c0392b", 9, True),
+    ):
+        rows, columns = [j for j, _ in sorted(links)], [k for _, k in sorted(links)]
+        face = colour if filled else "none"
+        axes.plot(columns, rows, marker, markersize=size, markerfacecolor=face, markeredgecolor=colour)
+    axes.set_yticks(range(len(source)), source)
+    axes.set_xticks(range(len(target)), target, rotation=90)
+    axes.xaxis.tick_top()
+    axes.set(xlim=(-0.6, len(target) - 0.4), ylim=(len(source) - 0.4, -0.6))
+    axes.grid(alpha=0.2)
 
 
 def _lines(left: int, top: int, n_rows: int, n_columns: int) -> Html:

@@ -198,7 +198,8 @@ def solve_dual(start, outer, q, outer_nodes, inner_nodes, outer_low, inner_low, 
                 end += ahead[j] * (a[j] - here[j])
             if end >= -1e-3 * abs(slope):
                 break
-            length *= min(max(slope / (slope - end), 0.1), 0.5)
+            fall = slope - end  # 0 where rounding has turned a step of no account against the slope
+            length *= min(max(slope / fall, 0.1), 0.5) if fall > 0.0 else 0.5
         # a whole step along which the slope hardly fell was too short: the way is long
         damping = max(0.1 * damping, 1e-12) if length == 1.0 and end > 0.5 * slope else 1e-2
         excess[:] = ahead

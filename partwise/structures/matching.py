@@ -20,7 +20,7 @@ from partwise.structures._links import (
     misfit,
 )
 from partwise.structures._matching_kernels import MatchingSpace
-from partwise.structures.base import CompiledStructure, Floats
+from partwise.structures.base import CompiledStructure, Floats, Polytope
 
 __all__ = ["Matching"]
 
@@ -71,7 +71,7 @@ class Matching(CompiledStructure):
     [[0, 0], [0, 1]]
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "kbest", "project"})
+    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "kbest", "project", "polytope"})
 
     def __init__(
         self,
@@ -125,6 +125,26 @@ class Matching(CompiledStructure):
     def forbidden_part(self, i: int, parts: Floats) -> str:
         reason = misfit(self._table(i, parts), self._allowed(i), self.max_fertility)
         return "nothing is forbidden" if reason is None else reason
+
+    def polytope(self, i: int) -> Polytope:
+        """Eq. (3.2): Σ_k z_jk ≤ 1 + Σ_d z_dj for source words, the same for target words, z ≤ 1, forbidden links 0."""
+        import scipy.sparse  # here, because predicting does not need it
+
+        (n_rows, n_cols), extra = self.size(i), self.max_fertility - 1
+        n_links, n_words = n_rows * n_cols, n_rows + n_cols
+        width = n_links + n_words * extra
+        row, column = np.divmod(np.arange(n_links), n_cols)
+        words = np.concatenate([row, n_rows + column, np.repeat(np.arange(n_words), extra)])
+        parts = np.concatenate([np.arange(n_links), np.arange(n_links), n_links + np.arange(n_words * extra)])
+        signs = np.concatenate([np.ones(2 * n_links), np.full(n_words * extra, -1.0)])
+        below = scipy.sparse.csr_array((signs, (words, parts)), shape=(n_words, width))
+        if extra:  # without fertility a word's one link is at most 1 already
+            below = scipy.sparse.vstack([below, scipy.sparse.eye_array(width)], format="csr")
+        barred = np.zeros((0, width))
+        allowed = self._allowed(i)
+        if len(allowed) and not allowed.all():
+            barred = np.concatenate([allowed == 0, np.zeros(width - n_links)])[None].astype(float)
+        return Polytope(scipy.sparse.csr_array(barred), np.zeros(len(barred)), below, np.ones(below.shape[0]))
 
     def nearest_feasible(self, i: int, links: Any) -> Links:
         """The largest set of the given links that is an output: the argmax of their indicator.
