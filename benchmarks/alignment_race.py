@@ -101,7 +101,7 @@ def race(folder: Path, threads: int, repeats: int) -> dict[str, list[tuple[Any, 
 
 
 def supervised(folder: Path, test: Any, threads: int) -> list[list[tuple[int, int]]]:
-    """Links of the test pairs from a WordAligner (M+F) that learns from the first ``GOLD`` of them and the same text."""
+    """Links of the test pairs from a WordAligner (M+F) that learns from the first ``GOLD`` of them and the text."""
     raw = read_bitext(folder / "source", folder / "target")
     generative = GenerativeAligner(also=("model1", "model2"), n_jobs=threads).fit(raw)
     aligner = WordAligner(generative, model="M+F", learner="n_slack", C=0.1, infeasible="nearest")
