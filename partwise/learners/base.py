@@ -102,6 +102,7 @@ class Learner(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()  # oracles beside the one the loss needs
     losses: ClassVar[str] = "any loss"  # which losses it can minimise, in words, for the table and the errors
     constrains: ClassVar[bool] = False  # whether it can keep the weights of ``Problem.nonnegative`` ≥ 0
+    convex_only: ClassVar[bool] = False  # whether the problem, not the loss alone, must be convex
     certified: ClassVar[bool] = False  # whether its primal objective is what counts: the best iterate is returned
 
     C: float = 1.0
@@ -144,6 +145,11 @@ class Learner(ABC):
                 if kind.constrains and kind().obstacle(problem.space, problem.loss) is None
             )
             raise CapabilityError(f"{type(self).__name__} cannot keep weights ≥ 0. Learners that can: {able}.")
+        if reason is None and self.convex_only and not problem.convex:
+            raise CapabilityError(
+                f"{type(self).__name__} needs a convex problem, and partly known gold outputs make it non-convex. "
+                "Train with 'dca', 'sgd' or 'lbfgs'."
+            )
         if reason is None:
             return
         raise CapabilityError(f"{reason}. {_who_can(problem.space, problem.loss)}")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from partwise._compile import composite, kernel
-from partwise.exceptions import CapabilityError, ParameterError
+from partwise.exceptions import ParameterError
 from partwise.features.base import accumulate, feature_scores
 from partwise.learners.base import Floats, Learner
 from partwise.learners.domains import Domain
@@ -61,6 +61,7 @@ class CertifiedLearner(Learner):
 
     losses: ClassVar[str] = "convex losses with β = ∞"
     certified: ClassVar[bool] = True
+    convex_only: ClassVar[bool] = True
 
     tolerance: float = 1e-3
 
@@ -71,14 +72,6 @@ class CertifiedLearner(Learner):
 
     def accepts(self, loss: Loss) -> bool:
         return loss.convex and not loss.smooth
-
-    def check(self, problem: Problem) -> None:
-        super().check(problem)
-        if not problem.convex:
-            raise CapabilityError(
-                f"{type(self).__name__} needs a convex problem, and partly known gold outputs make it non-convex. "
-                "Train with 'dca', 'sgd' or 'lbfgs'."
-            )
 
     def domain(self, problem: Problem) -> Domain:
         """Ω of this learner on that problem."""

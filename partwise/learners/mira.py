@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from partwise._compile import composite, kernel
-from partwise.exceptions import CapabilityError, ParameterError
+from partwise.exceptions import ParameterError
 from partwise.features.base import accumulate, feature_scores, norm_and_clear
 from partwise.learners.base import State, register_learner
 from partwise.learners.online import ASCENT, OnlineLearner
@@ -223,6 +223,7 @@ class ExactDCA(OnlineLearner):
 
     rule = ASCENT
     losses: ClassVar[str] = "convex losses"
+    convex_only: ClassVar[bool] = True
 
     inner_tolerance: float = 1e-6
     max_cuts: int = 50
@@ -234,14 +235,6 @@ class ExactDCA(OnlineLearner):
 
     def accepts(self, loss: Loss) -> bool:
         return loss.convex
-
-    def check(self, problem: Problem) -> None:
-        super().check(problem)
-        if not problem.convex:
-            raise CapabilityError(
-                "ExactDCA minimises convex losses, and partly known gold outputs make the loss a difference of two. "
-                "Learners that can: dca, sgd."
-            )
 
     def one_pass(self, problem: Problem, state: State, order: Any) -> None:
         problem.run(

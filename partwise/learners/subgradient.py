@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from partwise._compile import kernel
-from partwise.exceptions import CapabilityError
 from partwise.features.base import accumulate, feature_scores, squared_norm
 from partwise.learners.base import Floats, Learner, State, register_learner
 from partwise.learners.domains import Domain
@@ -106,6 +105,7 @@ class Subgradient(Learner):
     losses: ClassVar[str] = "convex losses"
     constrains: ClassVar[bool] = True
     certified: ClassVar[bool] = True
+    convex_only: ClassVar[bool] = True
 
     radius: float | None = None
     average: bool = True
@@ -117,14 +117,6 @@ class Subgradient(Learner):
 
     def accepts(self, loss: Loss) -> bool:
         return loss.convex
-
-    def check(self, problem: Problem) -> None:
-        super().check(problem)
-        if not problem.convex:
-            raise CapabilityError(
-                "Subgradient needs a convex problem, and partly known gold outputs make it non-convex. "
-                "Train with 'dca', 'sgd' or 'lbfgs'."
-            )
 
     def domain(self, problem: Problem) -> Domain:
         """Where θ may be."""

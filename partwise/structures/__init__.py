@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from partwise.structures import plain as _plain  # noqa: F401, registers structures in plain Python
 from partwise.structures.base import ORACLES, CompiledStructure, Structure
 
 if TYPE_CHECKING:
