@@ -20,7 +20,7 @@ __all__ = ["Source", "name_of", "open_target", "read_lines"]
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]
 
 # Large enough that the work per block outweighs its overhead, small enough to be no memory to speak of.
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
 
 
 def name_of(source: Source) -> str:

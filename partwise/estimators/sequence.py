@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._memory import give_back
 from partwise.costs import Cost
 from partwise.data.columns import CodedColumn, Columns
 from partwise.data.tag_schemes import scheme_name
@@ -161,6 +162,7 @@ class SequenceLabeler(ChainWeights, Estimator):
             check_writable(checkpoint)
         encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
         rows = encoder.fit_transform(X)
+        give_back(int(rows.offsets[-1]))
         classes = find_classes(y)
         gold = encode_labels(y, classes, rows.offsets)
         layout = rows.layout(gold.codes, len(classes), self.features == "all")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from partwise.estimators.base import StoredModel, params_from_json, params_to_json
 from partwise.estimators.encoders import restore_encoder
 from partwise.exceptions import StorageError
-from partwise.features.layout import DenseLayout, RowLayout
+from partwise.features.layout import DenseLayout, RowLayout, output_type
 from partwise.learners.base import Certificate, Record, Result
 from partwise.structures.chain import transition_blocks
 
@@ -161,7 +161,7 @@ def _restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_l
         and layout.mask.shape in ((0,), (layout.n_dense * n_labels,))
         and start.dtype == np.int64
         and start.shape == (n - layout.n_dense + 1,)
-        and output.dtype in (np.uint16, np.int32)
+        and output.dtype in (np.uint8, np.uint16, np.int32)
         and output.ndim == 1
         and start[0] == 0
         and start[-1] == len(output)
@@ -170,4 +170,5 @@ def _restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_l
     )
     if not sound:
         raise StorageError("the layout of the weights is inconsistent")
+    layout.pair_output = output.astype(output_type(n_labels), copy=False)
     return layout

@@ -15,14 +15,14 @@ from partwise.features.rows import DenseRows, SparseRows
 from partwise.features.transitions import RepeatedTransitions, TiedTransitions, repeated_parts
 from partwise.structures.chain import transition_blocks
 
-__all__ = ["ChainFeatures", "DenseLayout", "RowFeatures", "RowLayout"]
+__all__ = ["ChainFeatures", "DenseLayout", "RowFeatures", "RowLayout", "output_type"]
 
 #: An attribute seen with at least this share of the outputs gets a dense row of weights.
 DENSE_SHARE = 0.25
 
 
-def _output_type(n_outputs: int) -> Any:
-    return np.uint16 if n_outputs <= 65536 else np.int32
+def output_type(n_outputs: int) -> Any:
+    return np.uint8 if n_outputs <= 1 << 8 else np.uint16 if n_outputs <= 1 << 16 else np.int32
 
 
 class RowLayout:
@@ -66,7 +66,7 @@ class RowLayout:
         self.n_dense = int(dense.sum())
         self.mask = np.zeros(0, np.uint8)
         self.pair_start = np.zeros(n_attributes - self.n_dense + 1, np.int64)
-        self.pair_output: NDArray[Any] = np.zeros(0, _output_type(n_outputs))
+        self.pair_output: NDArray[Any] = np.zeros(0, output_type(n_outputs))
         if pairs is not None:
             ends = np.concatenate([[0], np.cumsum(counts[order])])
             outputs = pairs[1][np.repeat(pairs[0][order] - ends[:-1], counts[order]) + np.arange(ends[-1])]
@@ -89,7 +89,7 @@ class RowLayout:
         if every:
             return cls(matrix.n_attributes, n_outputs, frequency=frequency)
         starts = np.concatenate([[0], np.cumsum(frequency)])
-        found = np.empty(len(matrix.attributes), _output_type(n_outputs))
+        found = np.empty(len(matrix.attributes), output_type(n_outputs))
         counts = _observed_pairs(matrix.indptr, matrix.attributes, outputs, n_outputs, starts, found)
         indptr = np.concatenate([[0], np.cumsum(counts)])
         return cls(matrix.n_attributes, n_outputs, (indptr, found[: indptr[-1]]), frequency)

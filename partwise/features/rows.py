@@ -9,7 +9,7 @@ first, so that the hot rows stay in cache. Where only observed
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class SparseRows(NamedTuple):
     mask: NDArray[np.uint8]  # (dense attributes · L,) cells that exist, or (0,) where all do
     pair_indptr: NDArray[np.int64]  # (rows + 1,)
     weights: NDArray[np.int32]  # (pair entries,)
-    outputs: NDArray[np.uint16]  # (pair entries,)
+    outputs: NDArray[Any]  # (pair entries,), the smallest integers that hold them
     pair_values: NDArray[np.float64]  # (pair entries,), or (0,) where all are 1
 
 

@@ -67,6 +67,30 @@ __all__ = [
     "register_learner",
 ]
 
+#: Registered names, so that the first use of one imports that learner alone.
+_NAMED = {
+    "n_slack": "NSlack",
+    "one_slack": "OneSlack",
+    "eg": "EG",
+    "entropic_extragradient": "EntropicExtragradient",
+    "extragradient": "Extragradient",
+    "batch_frank_wolfe": "BatchFrankWolfe",
+    "frank_wolfe": "FrankWolfe",
+    "joint_qp": "JointQP",
+    "lbfgs": "LBFGS",
+    "exact_dca": "ExactDCA",
+    "mira": "KBestMIRA",
+    "dca": "DCA",
+    "sgd": "SGD",
+    "perceptron": "Perceptron",
+    "online_eg": "OnlineEG",
+    "projected_gradient": "ProjectedGradient",
+    "sdca": "SDCA",
+    "smo": "SMO",
+    "smo_eg": "HybridEG",
+    "subgradient": "Subgradient",
+}
+
 _HOME = {
     "NSlack": "cutting_plane",
     "OneSlack": "cutting_plane",

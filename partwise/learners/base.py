@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._math import dot
+from partwise._memory import give_back
 from partwise.exceptions import CapabilityError, ParameterError, unknown_name
 from partwise.losses import Loss
 from partwise.problem import Problem
@@ -165,8 +166,8 @@ class Learner(ABC):
         """One pass, in place. Returns what is known then: objective, dual, converged, stalled, ``extra`` numbers."""
 
     def weights(self, state: State) -> Floats:
-        """θ of a state."""
-        return state["theta"]  # type: ignore[no-any-return]
+        """θ of a state, in an array that later passes leave alone."""
+        return np.array(state["theta"])
 
     def _better(self, new: Record, best: Record) -> bool:
         """Whether a pass brought the θ to return: by held-out score, else by certificate, else the last."""
@@ -203,6 +204,7 @@ class Learner(ABC):
         """
         self.check(problem)
         callbacks = list(callbacks)
+        give_back(problem.dim)
         begin = time.perf_counter()
         trace: list[Record] = []
         best_theta = np.zeros(problem.dim) if theta is None else np.array(theta, float)
@@ -228,8 +230,10 @@ class Learner(ABC):
                     known.pop("extra", {}),
                 )
                 trace.append(record)
+                if len(trace) == 1:  # by now every kernel is loaded
+                    give_back(problem.dim)
                 if best_step == 0 or self._better(record, trace[best_step - 1]):
-                    best_theta, best_step = np.array(now), step
+                    best_theta, best_step = now, step
                 if sum(bool(callback(record, now)) for callback in callbacks):  # all of them see every record
                     status = "stopped"
                 elif known.get("converged"):
@@ -265,7 +269,7 @@ def objective(problem: Problem, theta: Floats, C: float) -> float:
 
 
 class _Registry(dict[str, type[Learner]]):
-    """Learners by name. Those of this package come in when somebody looks: importing them all takes a while."""
+    """Learners by name. One of this package comes in when asked for, all when somebody looks through them."""
 
     _complete = False
 
@@ -284,14 +288,16 @@ class _Registry(dict[str, type[Learner]]):
             self.update(found)
 
     def __missing__(self, name: str) -> type[Learner]:
-        if self._complete:
+        from partwise import learners
+
+        if name not in learners._NAMED:
             raise KeyError(name)
-        self._load()
-        return self[name]
+        return getattr(learners, learners._NAMED[name])  # type: ignore[no-any-return]  # its import adds it here
 
     def __contains__(self, name: object) -> bool:
-        self._load()
-        return super().__contains__(name)
+        from partwise import learners
+
+        return super().__contains__(name) or name in learners._NAMED
 
     def __iter__(self) -> Iterator[str]:
         self._load()

@@ -88,6 +88,9 @@ class LBFGS(Learner):
     def _l2(self) -> float:
         return (1.0 - self.l1_ratio) / self.C
 
+    def weights(self, state: State) -> Floats:
+        return state["theta"]  # type: ignore[no-any-return]  # replaced in every pass, never written to
+
     def _smooth(self, problem: Problem, theta: Floats) -> tuple[float, Floats]:
         """The objective without its L1 term, and its gradient."""
         value, gradient = problem.loss_and_gradient(theta)
