@@ -14,10 +14,8 @@ from __future__ import annotations
 import functools
 import getpass
 import hashlib
-import importlib
 import inspect
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,9 +25,10 @@ import numba
 import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
-from numba.extending import overload, register_jitable
+from numba.extending import overload, register_jitable, typeof_impl
 
 from partwise._ingredients import IngredientCompiler
+from partwise._kernel_cache import KernelCache
 
 __all__ = ["Generic", "composite", "kernel", "native"]
 
@@ -59,27 +58,6 @@ def _source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def _import_without_scipy() -> None:
-    """Load numba's array functions without scipy.linalg, which they import only to see that it is there.
-
-    It is: partwise requires it. Compiled code that needs a BLAS, ours or not, imports it then. Every process that runs
-    a kernel starts a fifth of a second earlier, and is smaller.
-    """
-    if "numba.np.arraymath" in sys.modules:
-        return
-    import numba.np.linalg
-
-    check = numba.np.linalg.ensure_blas
-    numba.np.linalg.ensure_blas = lambda: None  # type: ignore[assignment]
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        numba.np.linalg.ensure_blas = check
-
-
-_import_without_scipy()
-
-
 @functools.cache
 def cache_dir() -> str:
     """Folder of this version's compiled kernels: ``$PARTWISE_CACHE_DIR``, else the user's cache."""
@@ -96,26 +74,46 @@ def cache_dir() -> str:
     return folder
 
 
-def kernel(function: Callable[..., Any] | None = None, *, fast: bool = True, **options: Any) -> Any:
+def kernel(function: Callable[..., Any] | None = None, *, fast: bool = True, cache: bool = True, **options: Any) -> Any:
     """Compile ``function`` with numba: cached on disk, without the GIL, ±inf and NaN exact."""
     if function is None:
-        return functools.partial(kernel, fast=fast, **options)
+        return functools.partial(kernel, fast=fast, cache=cache, **options)
     settings: dict[str, Any] = {
         "nogil": True,
-        "cache": True,
         "no_cfunc_wrapper": True,
         "fastmath": set(FAST) if fast else False,
     }
     settings.update(options)
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = cache_dir()  # type: ignore[attr-defined]
-    try:
-        dispatcher = numba.njit(**settings)(function)
-    finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
-    if isinstance(dispatcher, Dispatcher):  # not where compilation is switched off
-        _contain(dispatcher, function, settings["fastmath"])
-    return dispatcher
+    return Kernel(function, settings, cache)
+
+
+class Kernel:
+    """A function that numba compiles when it is first called, in Python or by another kernel.
+
+    Of the hundreds of kernels a process calls a handful: what numba needs to know of one is built when it is wanted.
+    """
+
+    def __init__(self, function: Callable[..., Any], settings: dict[str, Any], cache: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self.settings, self.cache = function, settings, cache
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """What numba makes of the function; the function itself where compilation is switched off."""
+        dispatcher = numba.njit(**self.settings)(self.py_func)
+        if isinstance(dispatcher, Dispatcher):
+            if self.cache:
+                dispatcher._cache = KernelCache(self.py_func, cache_dir())  # type: ignore[attr-defined]
+            _contain(dispatcher, self.py_func, self.settings["fastmath"])
+        return dispatcher
+
+    def __call__(self, *args: Any) -> Any:
+        return self.dispatcher(*args)
+
+
+@typeof_impl.register(Kernel)
+def _type_of_kernel(value: Kernel, context: Any) -> Any:
+    return types.Dispatcher(value.dispatcher)
 
 
 def _contain(dispatcher: Any, function: Callable[..., Any], fastmath: Any) -> None:

@@ -20,6 +20,7 @@ from oracles import Interval
 from problems import Enumerated, Tiny, tiny, tiny_multiclass
 
 from partwise import _compile
+from partwise._compile import Kernel
 from partwise.exceptions import InputError, ParameterError
 from partwise.features import MatrixFeatures
 from partwise.learners import DCA, LBFGS, SGD, ExactDCA, KBestMIRA, Learner, Perceptron
@@ -185,7 +186,7 @@ def test_every_file_with_kernels_is_in_the_key_of_the_cache() -> None:
     for module in pkgutil.walk_packages([str(root)], "partwise."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    found = (o for o in gc.get_objects() if issubclass(type(o), Dispatcher))  # isinstance would wake dead proxies
+    found = (o for o in gc.get_objects() if issubclass(type(o), Dispatcher | Kernel))  # isinstance wakes dead proxies
     kernels = [o.py_func for o in found if o.py_func.__module__.startswith("partwise.")]
     files = {Path(function.__code__.co_filename).relative_to(root).as_posix() for function in kernels}
     assert {"features/rows.py", "features/transitions.py", "structures/_chain_kernels.py"} <= files

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,11 +45,20 @@ class FileLayout:
     def read(self, path: str) -> Columns:
         """The whole file, its columns named."""
         from partwise.data import read_columns
+
+        return self._named(read_columns(path, separator=self.separator, comment=self.comment))
+
+    def blocks(self, path: str, whole: str) -> Iterator[Columns]:
+        """The file in pieces that cut no sentence, or no document, their columns named."""
+        from partwise.data import iter_blocks
+
+        return map(self._named, iter_blocks(path, whole=whole, separator=self.separator, comment=self.comment))
+
+    def _named(self, data: Columns) -> Columns:
         from partwise.data.columns import column_names
 
-        data = read_columns(path, separator=self.separator, comment=self.comment)
         width = len(data.names)
-        names = self.names(width, data.path or path, int(data.lines[0]))
+        names = self.names(width, data.path or "", int(data.lines[0]))
         return replace(data, names=column_names(names, width, "partwise"))
 
     def read_labelled(self, path: str) -> tuple[Columns, CodedColumn, str]:

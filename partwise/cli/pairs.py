@@ -97,7 +97,7 @@ def read_gold(path: str, pairs: NamedPairs) -> list[GoldLinks]:
 
 def each_batch(handle: Callable[[list[Any], list[int]], object]) -> None:
     """Call ``handle`` with the pairs of standard input and their numbers, before waiting for more of them."""
-    from partwise.cli.stream import _Attentive
+    from partwise.cli.stream import Attentive
     from partwise.data import iter_bitext
 
     pending: list[Any] = []
@@ -110,7 +110,7 @@ def each_batch(handle: Callable[[list[Any], list[int]], object]) -> None:
             done += len(pending)
             pending.clear()
 
-    source: Any = _Attentive(sys.stdin.buffer, flush)
+    source: Any = Attentive(sys.stdin.buffer, flush)
     for pair in iter_bitext(source):
         pending.append(pair)
         if len(pending) >= BATCH_PAIRS:

@@ -2,7 +2,7 @@
 
 from partwise.data import tags
 from partwise.data.bitext import Bitext
-from partwise.data.column_files import iter_columns, read_columns, write_columns
+from partwise.data.column_files import iter_blocks, iter_columns, read_columns, write_columns
 from partwise.data.columns import CodedColumn, Columns, Sentence, encode
 from partwise.data.letters import Letters, read_letters
 from partwise.data.links import (
@@ -28,6 +28,7 @@ __all__ = [
     "Sentence",
     "encode",
     "iter_bitext",
+    "iter_blocks",
     "iter_columns",
     "load_sample",
     "load_sample_alignments",

@@ -1,7 +1,8 @@
 """CoNLL column files: one token a line, one field a column, an empty line after each sentence.
 
-``read_columns`` reads a whole file into integer codes, ``iter_columns`` streams sentences in constant
-memory, ``write_columns`` writes either back. What counts as what on a line:
+``read_columns`` reads a whole file into integer codes, ``iter_blocks`` does so piece by piece, ``iter_columns``
+streams sentences, both in constant memory, and ``write_columns`` writes any of them back.
+What counts as what on a line:
 
 * a line of nothing but white space ends a sentence;
 * a line that begins with the field ``-DOCSTART-`` starts a document and is not a sentence;
@@ -14,16 +15,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.data._column_parser import Block, Parser
 from partwise.data.columns import CodedColumn, Columns, Sentence, column_names, new_lookup
 from partwise.data.streams import Source, name_of, open_target, read_lines
 from partwise.exceptions import FormatError, InputError, ParameterError
 
-__all__ = ["iter_columns", "read_columns", "write_columns"]
+__all__ = ["iter_blocks", "iter_columns", "read_columns", "write_columns"]
 
 
 def read_columns(
@@ -71,35 +72,112 @@ def read_columns(
         ...
     partwise.exceptions.FormatError: <text>:2: expected 2 columns (as on line 1), got 1
     """
-    parser = _Parser(name_of(source), separator, comment, docstart, columns, encoding)
-    parts: list[_Block] = []
-    codes: list[list[NDArray[np.int32]]] = []
-    lookups: list[dict[bytes, int]] = []
-    for block in read_lines(source, encoding, bulk=True):
-        part = parser.parse(block)
-        if not part.fields:
-            continue
-        if not lookups:
-            lookups = [new_lookup() for _ in range(parser.width)]
-            codes = [[] for _ in range(parser.width)]
-        for c, lookup in enumerate(lookups):
-            column = map(lookup.__getitem__, part.fields[c :: parser.width])
-            codes[c].append(np.fromiter(column, np.int32, count=len(part.lines)))
-        parts.append(part._replace(fields=[]))
+    parser = Parser(name_of(source), separator, comment, docstart, columns, encoding)
+    parts: list[Block] = []
+    coder = _Coder(parser, columns)
+    for text in read_lines(source, encoding, bulk=True):
+        part = parser.parse(text)
+        if part.fields:
+            coder.add(part)
+            parts.append(part._replace(fields=[]))
     if not parts:
         raise FormatError("no sentences: the file has no token lines", path=parser.path)
-    starts = np.flatnonzero(np.concatenate([part.starts for part in parts]))
-    lines = np.concatenate([part.lines for part in parts])
-    return Columns(
-        names=column_names(columns, parser.width, "read_columns"),
-        codes=[np.concatenate(pieces) for pieces in codes],
-        vocab=[[value.decode() for value in lookup] for lookup in lookups],
-        offsets=np.append(starts, len(lines)).astype(np.int64),
-        documents=np.concatenate([part.documents for part in parts])[starts],
-        lines=lines[starts],
-        path=parser.path,
-        docstart=parser.docstart_fields,
-    )
+    return coder.columns(Block.joined(parts), parser.docstart_fields)
+
+
+def iter_blocks(
+    source: Source,
+    *,
+    whole: str = "sentence",
+    separator: str | None = None,
+    comment: str | None = None,
+    docstart: str | None = "-DOCSTART-",
+    columns: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+) -> Iterator[Columns]:
+    r"""Stream a column file as Columns of many sentences, each block as soon as it is read.
+
+    What a pipe holds is handed on before more is waited for. Sentences are never cut; nor are documents where ``whole``
+    is "document"; and with "corpus" there is but one block. The other parameters are those of ``read_columns``; an
+    empty source yields nothing. Numbers of lines and documents are those in the file.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = "the DT\ndog NN\n\nrun VB\n\n"
+    >>> [block.column(0) for block in iter_blocks(io.StringIO(text))]
+    [[['the', 'dog'], ['run']]]
+    """
+    if whole not in ("sentence", "document", "corpus"):
+        raise ParameterError("whole", "iter_blocks", "'sentence', 'document' or 'corpus'", whole)
+    parser = Parser(name_of(source), separator, comment, docstart, columns, encoding)
+    held: list[Block] = []
+    document = 0
+    for text in read_lines(source, encoding, bulk=False):
+        part = parser.parse(text)
+        cut = _complete(part, whole, document, parser.inside_sentence)
+        document = int(part.documents[-1]) if len(part.documents) else document
+        if cut is None:
+            held.append(part)
+        else:
+            yield from _coded(Block.joined([*held, part.lines_of(0, cut, parser.width)]), parser, columns)
+            held = [part.lines_of(cut, len(part.lines), parser.width)]
+    yield from _coded(Block.joined(held), parser, columns)
+
+
+def _complete(part: Block, whole: str, document: int, inside_sentence: bool) -> int | None:
+    """Up to which of its lines a part can be handed on with all before it, or None where it must wait."""
+    if whole == "corpus":
+        return None
+    if whole == "sentence" and not inside_sentence:
+        return len(part.lines)
+    opens = part.starts if whole == "sentence" else np.diff(part.documents, prepend=document) != 0
+    places = np.flatnonzero(opens)
+    return int(places[-1]) if places.size else None
+
+
+def _coded(block: Block, parser: Parser, columns: Sequence[str] | None) -> Iterator[Columns]:
+    """The lines as Columns: two where a document that no line announces is followed by one that is announced."""
+    lines = len(block.lines)
+    first = 0 if parser.first_is_announced else int(np.searchsorted(block.documents, 1))
+    for begin, end, fields in ((0, first, None), (first, lines, parser.docstart_fields)):
+        if begin < end:
+            coder = _Coder(parser, columns)
+            here = block.lines_of(begin, end, parser.width)
+            coder.add(here)
+            yield coder.columns(here, fields)
+
+
+class _Coder:
+    """Codes the fields of blocks, one vocabulary a column."""
+
+    def __init__(self, parser: Parser, names: Sequence[str] | None) -> None:
+        self.parser, self.names = parser, names
+        self.lookups: list[dict[bytes, int]] = []
+        self.codes: list[list[NDArray[np.int32]]] = []
+
+    def add(self, block: Block) -> None:
+        width = self.parser.width
+        if not self.lookups:
+            self.lookups = [new_lookup() for _ in range(width)]
+            self.codes = [[] for _ in range(width)]
+        for c, lookup in enumerate(self.lookups):
+            column = map(lookup.__getitem__, block.fields[c::width])
+            self.codes[c].append(np.fromiter(column, np.int32, count=len(block.lines)))
+
+    def columns(self, block: Block, docstart: tuple[str, ...] | None) -> Columns:
+        """What was added, with lines, sentences and documents as in the block."""
+        starts = np.flatnonzero(block.starts)
+        return Columns(
+            names=column_names(self.names, self.parser.width, "read_columns"),
+            codes=[np.concatenate(pieces) for pieces in self.codes],
+            vocab=[[value.decode() for value in lookup] for lookup in self.lookups],
+            offsets=np.append(starts, len(block.lines)).astype(np.int64),
+            documents=block.documents[starts],
+            lines=block.lines[starts],
+            path=self.parser.path,
+            docstart=docstart,
+        )
 
 
 def iter_columns(
@@ -122,7 +200,7 @@ def iter_columns(
     >>> list(iter_columns(io.StringIO("the DT\ndog NN\n\nrun VB\n")))
     [[('the', 'DT'), ('dog', 'NN')], [('run', 'VB')]]
     """
-    parser = _Parser(name_of(source), separator, comment, docstart, columns, encoding)
+    parser = Parser(name_of(source), separator, comment, docstart, columns, encoding)
     current: Sentence | None = None
     for block in read_lines(source, encoding, bulk=False):
         part = parser.parse(block)
@@ -149,13 +227,15 @@ def write_columns(
     *extra: Iterable[Sequence[str]] | CodedColumn,
     separator: str = " ",
     encoding: str = "utf-8",
+    announced: int | None = None,
 ) -> None:
     r"""Write sentences, with extra columns (such as predicted tags) to the right of their own.
 
     Everything is consumed sentence by sentence, so that generators stream through. A path is written
     atomically, under a temporary name in the same folder that is then renamed; ``.gz`` and ``.xz`` are
     compressed; "-" is standard output. ``-DOCSTART-`` lines come back where the sentences carry them
-    (those of ``read_columns`` and ``iter_columns`` do), with ``O`` in the extra columns. A field that
+    (those of ``read_columns`` and ``iter_columns`` do), with ``O`` in the extra columns; not before the document
+    number ``announced``, for a file that is written piece by piece. A field that
     would not read back as one field is refused. Columns with extra columns that are coded (those of
     ``predict_coded``) are the quick way for large data.
 
@@ -169,134 +249,19 @@ def write_columns(
     """
     if not separator or "\n" in separator:
         raise ParameterError("separator", "write_columns", "a string without line ends", separator)
-    texts = _rendered_codes(sentences, extra, separator) if isinstance(sentences, Columns) else None
+    texts = _rendered_codes(sentences, extra, separator, announced) if isinstance(sentences, Columns) else None
     if texts is None:
         rows = sentences.sentences() if isinstance(sentences, Columns) else iter(sentences)
         lists = [column.to_lists() if isinstance(column, CodedColumn) else column for column in extra]
-        texts = _rendered(rows, [iter(column) for column in lists], separator)
+        texts = _rendered(rows, [iter(column) for column in lists], separator, announced)
     with open_target(target, encoding) as write:
         for text in texts:
             write(text)
 
 
-class _Block(NamedTuple):
-    """The token lines of a piece of a file: all their fields, row after row, and one entry a line."""
-
-    fields: list[bytes]
-    lines: NDArray[np.int64]
-    starts: NDArray[np.bool_]
-    documents: NDArray[np.int64]
-
-
-class _Parser:
-    """Splits blocks of whole lines into fields and says which lines open a sentence; keeps state between."""
-
-    def __init__(
-        self,
-        path: str,
-        separator: str | None,
-        comment: str | None,
-        docstart: str | None,
-        columns: Sequence[str] | None,
-        encoding: str,
-    ) -> None:
-        if columns is not None:
-            column_names(columns, len(columns), "read_columns")
-        for name, value in (("separator", separator), ("comment", comment), ("docstart", docstart)):
-            if value is not None and (not value or "\n" in value):
-                raise ParameterError(name, "read_columns", "None or a string without line ends", value)
-        try:
-            line_end = "\n".encode(encoding)
-        except LookupError:
-            line_end = b""
-        if line_end != b"\n":
-            expected = "a known encoding in which a line ends in the single byte 10"
-            raise ParameterError("encoding", "read_columns", expected, encoding)
-        self.path = path
-        self.separator = separator.encode() if separator else None
-        self.comment = comment.encode() if comment else None
-        self.docstart = docstart.encode() if docstart else None
-        self.docstart_fields: tuple[str, ...] | None = None
-        self.inside_sentence = False
-        self.width = len(columns) if columns is not None else 0
-        self._width_from = "as named" if columns is not None else ""
-        self._lines_done = 0
-        self._docstarts_done = 0
-        self.first_is_announced: bool | None = None
-
-    def parse(self, block: bytes) -> _Block:
-        if not block.endswith(b"\n"):
-            block += b"\n"
-        lines = block.split(b"\n")[:-1]
-        widths = self._widths(block, lines)
-        documents = np.zeros(len(lines), np.int64)
-        if self.docstart is not None and self.docstart in block:
-            for i, line in enumerate(lines):
-                if line.startswith(self.docstart) and (row := line.split(self.separator))[0] == self.docstart:
-                    if self.docstart_fields is None:
-                        self.docstart_fields = tuple(field.decode() for field in row)
-                    lines[i], widths[i], documents[i] = b"", 0, 1
-        breaks = widths == 0
-        if self.comment is not None and self.comment in block:
-            # A comment is neither a token nor the end of a sentence, and inside a sentence it is no comment.
-            between = not self.inside_sentence
-            for i, line in enumerate(lines):
-                between = bool(breaks[i]) or (between and line.startswith(self.comment))
-                if between and not breaks[i]:
-                    lines[i], widths[i] = b"", 0
-
-        token_lines = np.flatnonzero(widths)
-        line_numbers = token_lines + (self._lines_done + 1)
-        # A token opens a sentence where a break lies between it and the token before it.
-        breaks_before = np.cumsum(breaks)[token_lines]
-        starts = np.diff(breaks_before, prepend=0 if self.inside_sentence else -1) != 0
-        document_of = self._docstarts_done + np.cumsum(documents)[token_lines]
-        if token_lines.size:
-            self._check_widths(widths[token_lines], line_numbers)
-            if self.first_is_announced is None:
-                self.first_is_announced = bool(document_of[0] > 0)
-            # The first document is number 0 whether or not a line announces it.
-            document_of -= self.first_is_announced
-        open_from = token_lines[-1] if token_lines.size else 0
-        self.inside_sentence = (token_lines.size > 0 or self.inside_sentence) and not breaks[open_from:].any()
-        self._docstarts_done += int(documents.sum())
-        self._lines_done += len(lines)
-        if self.separator is None:
-            fields = b"\n".join(lines).split()
-        else:
-            chosen = [lines[i] for i in token_lines]
-            fields = self.separator.join(chosen).split(self.separator) if chosen else []
-        return _Block(fields, line_numbers, starts, document_of)
-
-    def _widths(self, block: bytes, lines: list[bytes]) -> NDArray[np.int64]:
-        """Number of fields on each line, 0 on a line of white space."""
-        if self.separator is not None:
-            separator = self.separator
-            counts = (line.count(separator) + 1 if line.strip() else 0 for line in lines)
-            return np.fromiter(counts, np.int64, count=len(lines))
-        characters = np.frombuffer(block, np.uint8)
-        white = (characters == 32) | ((characters >= 9) & (characters <= 13))
-        field_ends = np.flatnonzero(white[1:] & ~white[:-1])
-        line_ends = np.flatnonzero(characters == 10)
-        return np.diff(np.searchsorted(field_ends, line_ends), prepend=0)
-
-    def _check_widths(self, widths: NDArray[np.int64], line_numbers: NDArray[np.int64]) -> None:
-        if not self._width_from:
-            self.width = int(widths[0])
-            self._width_from = f"as on line {line_numbers[0]}"
-        wrong = widths != self.width
-        if self.separator is not None:
-            wrong |= widths == 1
-        if wrong.any():
-            first = int(np.argmax(wrong))
-            if self.separator is not None and widths[first] == 1:
-                message = f"the separator {self.separator.decode()!r} is not on the line"
-            else:
-                message = f"expected {self.width} columns ({self._width_from}), got {widths[first]}"
-            raise FormatError(message, path=self.path, line=int(line_numbers[first]))
-
-
-def _rendered_codes(data: Columns, extra: Sequence[object], separator: str) -> Iterator[str] | None:
+def _rendered_codes(
+    data: Columns, extra: Sequence[object], separator: str, announced: int | None
+) -> Iterator[str] | None:
     """The text by blocks of sentences where all columns are coded; None where a field needs a closer look."""
     columns = [data.coded(c) for c in range(len(data.names))]
     for column in extra:
@@ -315,6 +280,7 @@ def _rendered_codes(data: Columns, extra: Sequence[object], separator: str) -> I
 
     def blocks() -> Iterator[str]:
         bounds, documents = data.offsets.tolist(), data.documents.tolist()
+        previous = announced
         for first in range(0, len(data), 1000):
             last = min(first + 1000, len(data))
             begin, end = bounds[first], bounds[last]
@@ -322,8 +288,9 @@ def _rendered_codes(data: Columns, extra: Sequence[object], separator: str) -> I
             lines = list(map(separator.join, zip(*fields, strict=True)))
             texts = []
             for i in range(first, last):
-                if docstart and (i == 0 or documents[i] != documents[i - 1]):
+                if docstart and documents[i] != previous:
                     texts.append(docstart)
+                    previous = documents[i]
                 texts += ["\n".join(lines[bounds[i] - begin : bounds[i + 1] - begin]), "\n\n"]
             yield "".join(texts)
 
@@ -336,10 +303,13 @@ def _forbidden(separator: str) -> re.Pattern[str]:
 
 
 def _rendered(
-    sentences: Iterator[Sequence[Sequence[str]]], extra: list[Iterator[Sequence[str]]], separator: str
+    sentences: Iterator[Sequence[Sequence[str]]],
+    extra: list[Iterator[Sequence[str]]],
+    separator: str,
+    announced: int | None,
 ) -> Iterator[str]:
     """The text of each sentence."""
-    document = None
+    document = announced
     forbidden = _forbidden(separator)
     for index, rows in enumerate(sentences):
         if not len(rows) or any(isinstance(row, str) for row in rows):

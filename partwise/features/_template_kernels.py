@@ -74,6 +74,14 @@ def make_slots(keys, log_size, slot_keys, slot_ids):
 
 
 @kernel
+def _doubled(values):
+    """The values, with room for as many again."""
+    larger = np.empty(2 * values.size, values.dtype)
+    larger[: values.size] = values
+    return larger
+
+
+@kernel
 def collect_keys(sources, tables, pieces, before, after, direct, ids):
     """The different keys of all tokens in order of appearance.
 
@@ -100,7 +108,7 @@ def collect_keys(sources, tables, pieces, before, after, direct, ids):
                 ids[begin + i] = slot_ids[slot]
                 continue
             if n == keys.size:
-                keys = np.append(keys, np.empty_like(keys))
+                keys = _doubled(keys)
             keys[n] = key
             slot_ids[slot] = ids[begin + i] = n
             n += 1

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import as_json
-from partwise.cli.files import add_layout
+from partwise.cli.files import add_layout, without
 from partwise.cli.models import context_of, model_layout, model_scheme, open_model, predicted_labels
 from partwise.cli.registry import Command, UsageError
-from partwise.cli.stream import each_batch
 from partwise.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from partwise.data import Columns, Sentence
+    from partwise.data import CodedColumn, Columns
 
 EXAMPLES = """
 partwise predict chunker.pw test.txt > tagged.txt
@@ -60,8 +59,8 @@ def run(args: argparse.Namespace) -> None:
     layout = model_layout(model, args)
     render = Renderer(model, args, layout.separator or " ")
     with opened(args.output) as write:
-        context = args.context or context_of(model)
-        each_batch(args.file, layout, lambda sentences, data: write(render(sentences, data)), context)
+        for data in layout.blocks(args.file, args.context or context_of(model)):
+            write(render(data, without(data, layout.label)))
 
 
 @contextmanager
@@ -83,7 +82,7 @@ def opened(target: str) -> Iterator[Callable[[str], object]]:
 
 
 class Renderer:
-    """From the sentences of a batch to text, in the format that the flags ask for."""
+    """From a piece of a file to text, in the format that the flags ask for."""
 
     def __init__(self, model: Any, args: argparse.Namespace, separator: str) -> None:
         from partwise.data.tags import scheme_name
@@ -95,87 +94,90 @@ class Renderer:
             raise ParameterError("model", "partwise predict", "one of chunk tags", list(model.classes_)[:5])
         self.announced = -1  # the document whose -DOCSTART- line is written
 
-    def __call__(self, sentences: list[Sentence], data: Columns) -> str:
+    def __call__(self, data: Columns, seen: Columns) -> str:
+        """The text of a piece of the file, of which the model may see that much."""
         if self.args.json:
-            return self.json(sentences, data)
+            return self.json(data, seen)
         if self.args.spans:
-            return self.spans(sentences, data)
+            return self.spans(data, seen)
         if self.args.kbest:
-            return self.kbest(sentences, data)
-        return self.columns(sentences, data)
+            return self.kbest(data, seen)
+        return self.columns(data, seen)
 
-    def columns(self, sentences: list[Sentence], data: Columns) -> str:
+    def columns(self, data: Columns, seen: Columns) -> str:
         """The columns of the file, then the label, then its probability if wanted."""
-        labels = self.model.predict(data)
-        extra = [self.converted(labels)]
-        if self.args.marginals:
-            number = {label: j for j, label in enumerate(self.model.classes_)}
-            extra.append(
-                [
-                    [f"{p[number[label]]:.4f}" for p, label in zip(rows, sequence, strict=True)]
-                    for rows, sequence in zip(self.model.predict_marginals(data), labels, strict=True)
-                ]
-            )
-        return self.written(sentences, *extra)
+        import numpy as np
 
-    def written(self, sentences: list[Sentence], *extra: list[list[str]]) -> str:
-        from partwise.data import write_columns
-
-        for sentence in sentences:
-            if sentence.docstart is not None:
-                if sentence.document == self.announced:
-                    sentence.docstart = None  # announced by an earlier batch
-                else:
-                    self.announced = sentence.document
-        out = io.StringIO()
-        write_columns(out, sentences, *extra, separator=self.separator)
-        return out.getvalue()
-
-    def converted(self, labels: list[list[Any]]) -> list[list[str]]:
         from partwise.data import encode
 
-        texts = [list(map(str, sequence)) for sequence in labels]
-        return predicted_labels(self.model, encode(texts), self.scheme).to_lists()
+        labels = self.model.predict_coded(seen)
+        extra = [self.converted(labels)]
+        if self.args.marginals:
+            sequences = np.split(labels.codes, labels.offsets[1:-1])
+            probabilities = zip(self.model.predict_marginals(seen), sequences, strict=True)
+            extra.append(encode([[f"{p:.4f}" for p in rows[range(len(b)), b].tolist()] for rows, b in probabilities]))
+        return self.written(data, *extra)
 
-    def kbest(self, sentences: list[Sentence], data: Columns) -> str:
+    def written(self, data: Columns, *extra: CodedColumn) -> str:
+        """The columns and the extra ones; a document that an earlier piece has announced is not announced again."""
+        from partwise.data import write_columns
+
+        out = io.StringIO()
+        write_columns(out, data, *extra, separator=self.separator, announced=self.announced)
+        self.announced = int(data.documents[-1])
+        return out.getvalue()
+
+    def converted(self, labels: CodedColumn) -> CodedColumn:
+        texts = labels._replace(vocab=list(map(str, labels.vocab)))
+        return predicted_labels(self.model, texts, self.scheme)
+
+    def converted_lists(self, labels: list[list[Any]]) -> list[list[str]]:
+        from partwise.data import encode
+
+        return self.converted(encode([list(map(str, sequence)) for sequence in labels])).to_lists()
+
+    def kbest(self, data: Columns, seen: Columns) -> str:
         """Each sentence once for each of its label sequences, under a line ``# rank probability``."""
+        from partwise.data import encode
+
         parts = []
-        for sentence, ranked in zip(sentences, self.model.predict_kbest(data, self.args.kbest), strict=True):
+        for i, ranked in enumerate(self.model.predict_kbest(seen, self.args.kbest)):
+            sentence = data.subset([i])
             for rank, (labels, probability) in enumerate(ranked, start=1):
-                opens = sentence.docstart is not None and sentence.document != self.announced
-                text = self.written([sentence], self.converted([labels]))
+                opens = data.docstart is not None and data.documents[i] != self.announced
+                text = self.written(sentence, self.converted(encode([list(map(str, labels))])))
                 head, text = text.split("\n\n", 1) if opens else ("", text)
                 parts.append(f"{head}\n\n" if opens else "")
                 parts.append(f"# {rank} {probability:.6f}\n{text}")
         return "".join(parts)
 
-    def spans(self, sentences: list[Sentence], data: Columns) -> str:
+    def spans(self, data: Columns, seen: Columns) -> str:
         """Line of the file, first and last token, type, probability and words, with tabs between them."""
         lines = []
-        for sentence, spans in zip(sentences, self.model.predict_spans(data, self.source), strict=True):
+        for sentence, spans in zip(data.sentences(), self.model.predict_spans(seen, self.source), strict=True):
             for span in spans:
                 words = " ".join(row[0] for row in sentence[span.start : span.stop])
                 place = f"{sentence.line + span.start}\t{span.start}\t{span.stop - 1}"
                 lines.append(f"{place}\t{span.type}\t{span.probability:.4f}\t{words}\n")
         return "".join(lines)
 
-    def json(self, sentences: list[Sentence], data: Columns) -> str:
+    def json(self, data: Columns, seen: Columns) -> str:
         """An object a sentence; what was not asked for is not in it."""
         args, model = self.args, self.model
-        labels = model.predict(data)
+        labels = self.converted(model.predict_coded(seen)).to_lists()
         found: list[dict[str, Any]] = [
             {"line": sentence.line, "tokens": [list(row) for row in sentence], "labels": sequence}
-            for sentence, sequence in zip(sentences, self.converted(labels), strict=True)
+            for sentence, sequence in zip(data.sentences(), labels, strict=True)
         ]
         if args.marginals:
-            for entry, rows in zip(found, model.predict_marginals(data), strict=True):
+            for entry, rows in zip(found, model.predict_marginals(seen), strict=True):
                 entry["marginals"] = [dict(zip(map(str, model.classes_), p, strict=True)) for p in rows.tolist()]
         if args.kbest:
-            for entry, ranked in zip(found, model.predict_kbest(data, args.kbest), strict=True):
-                sequences = self.converted([sequence for sequence, _ in ranked])
+            for entry, ranked in zip(found, model.predict_kbest(seen, args.kbest), strict=True):
+                sequences = self.converted_lists([sequence for sequence, _ in ranked])
                 entry["kbest"] = [{"labels": s, "probability": p} for s, (_, p) in zip(sequences, ranked, strict=True)]
         if args.spans:
-            for entry, spans in zip(found, model.predict_spans(data, self.source), strict=True):
+            for entry, spans in zip(found, model.predict_spans(seen, self.source), strict=True):
                 entry["spans"] = [
                     {
                         **span._asdict(),
