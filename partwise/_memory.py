@@ -18,6 +18,7 @@ __all__ = ["give_back"]
 
 _DONTNEED = 4  # MADV_DONTNEED
 _COMPILER = "libllvmlite"
+SMAPS = "/proc/self/smaps"
 _HEADER = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ \S+\s*(.*)")
 
 
@@ -40,7 +41,7 @@ def give_back(size: int) -> None:
 def _unchanged(library: str) -> Iterator[tuple[int, int]]:
     """(address, length) of every mapping of a library in which no page was written to: only such may be dropped."""
     try:
-        with open("/proc/self/smaps") as file:
+        with open(SMAPS) as file:
             lines = file.read().splitlines()
     except OSError:  # a system that keeps it to itself
         return

@@ -20,7 +20,7 @@ from helpers import data_file
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partwise.data import Columns, iter_columns, read_columns, streams, write_columns
+from partwise.data import Columns, iter_blocks, iter_columns, read_columns, streams, write_columns
 from partwise.data.columns import CodedColumn, encode
 from partwise.exceptions import FormatError, InputError, ParameterError
 
@@ -68,6 +68,18 @@ def naive(text: str, comment: str | None, docstart: str | None) -> Iterator[tupl
             current.append(tuple(fields))
 
 
+def written(*args: Any, **options: Any) -> str:
+    out = io.StringIO()
+    write_columns(out, *args, **options)
+    return out.getvalue()
+
+
+def pieces(blocks: list[Columns]) -> str:
+    """What blocks come to when they are written one after the other."""
+    before = [None, *(int(data.documents[-1]) for data in blocks)]
+    return "".join(written(data, announced=number) for number, data in zip(before, blocks, strict=False))
+
+
 LINES = ["a A", "b\tB", "# #", "#x Y", "", "", " ", "D D", "D", "é  Ü ", "  c C", "Dx D", "c C\t\r"]
 
 
@@ -98,6 +110,15 @@ def test_any_block_size_reads_as_line_by_line(lines: list[str], block: int, comm
                 data = read_columns(source(text), comment=comment, docstart="D")
                 assert rows(data) == list(sentences)
                 assert (data.lines.tolist(), data.documents.tolist()) == (list(begins), documents)
+            for whole in ("sentence", "document", "corpus"):
+                blocks = list(iter_blocks(source(text), whole=whole, comment=comment, docstart="D"))
+                assert [row for data in blocks for row in rows(data)] == list(sentences)
+                assert [line for data in blocks for line in data.lines.tolist()] == list(begins)
+                assert [number for data in blocks for number in data.documents.tolist()] == documents
+                first = [int(data.documents[0]) for data in blocks]
+                last = [int(data.documents[-1]) for data in blocks]
+                assert whole == "sentence" or all(a < b for a, b in zip(last, first[1:], strict=False))
+                assert pieces(blocks) == written(iter_columns(source(text), comment=comment, docstart="D"))
 
 
 def test_documents() -> None:
@@ -244,8 +265,13 @@ def test_standard_input_and_output(monkeypatch: pytest.MonkeyPatch) -> None:
     assert out.getvalue() == b"the DT x\ndog NN y\n\nrun VB z\n\n"
 
 
+def sentences_of_blocks(stream: Any) -> Iterator[list[tuple[str, ...]]]:
+    return (sentence for block in iter_blocks(stream) for sentence in rows(block))
+
+
+@pytest.mark.parametrize("reader", [iter_columns, sentences_of_blocks])
 @pytest.mark.parametrize("mode", ["r", "rb"])
-def test_a_sentence_comes_out_of_a_pipe_before_the_next_goes_in(mode: str) -> None:
+def test_a_sentence_comes_out_of_a_pipe_before_the_next_goes_in(mode: str, reader: Callable[..., Any]) -> None:
     read_end, write_end = os.pipe()
     first_seen = threading.Event()
 
@@ -258,7 +284,7 @@ def test_a_sentence_comes_out_of_a_pipe_before_the_next_goes_in(mode: str) -> No
     feeder = threading.Thread(target=feed)
     feeder.start()
     with os.fdopen(read_end, mode) as stream:
-        sentences = iter_columns(stream)
+        sentences = reader(stream)
         assert next(sentences) == [("a", "A")]
         first_seen.set()
         assert list(sentences) == [[("b", "B")]]
