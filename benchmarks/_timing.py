@@ -135,17 +135,21 @@ def peak_memory() -> float:
 
 def child(code: str, *args: str, **env: str) -> tuple[Any, Clock]:
     """Run ``code`` in a new Python; (what it printed last, as JSON; time of the whole process)."""
+    output, clock = process("-c", code, *args, **env)
+    return json.loads(output.splitlines()[-1]), clock
+
+
+def process(*arguments: str, **env: str) -> tuple[str, Clock]:
+    """Run a new Python with these arguments; (standard output, time of the whole process)."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [HERE, *sys.path])), **env}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode on disk
     begin, before = time.perf_counter(), os.times()
-    done = subprocess.run(
-        [sys.executable, "-c", code, *args], env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
     wall, after = time.perf_counter() - begin, os.times()
     cpu = sum(after[2:4]) - sum(before[2:4])  # user and system time of finished children
     if done.returncode:
         raise RuntimeError(f"a child process failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1]), Clock(wall, cpu)
+    return done.stdout, Clock(wall, cpu)
 
 
 def rounds(work: Callable[[], Any], count: int) -> None:
