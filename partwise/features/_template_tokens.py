@@ -45,6 +45,9 @@ class Text:
         return np.repeat(self.documents, np.diff(self.offsets))
 
 
+ROOM = 8  # a table of so many entries a token is quicker than sorting the tokens
+
+
 def flags(there: NDArray[np.bool_]) -> Codes:
     """Code 0 where it is there, else none."""
     return np.where(there, np.int32(0), np.int32(-1))
@@ -87,7 +90,7 @@ def majority_elsewhere(text: Text, codes: Codes, labels: Codes, label_vocab: lis
     groups, n_groups = _groups(np.zeros_like(text.document) if whole else text.document, codes)
     counted = (own >= 0) & (codes >= 0)
     size = len(label_vocab) + 1
-    pairs, counts = np.unique(groups[counted] * size + own[counted], return_counts=True)
+    pairs, counts = _counted(groups[counted] * size + own[counted], n_groups * size)
     pair_group, pair_rank = pairs // size, pairs % size
     best = np.lexsort((pair_rank, -counts, pair_group))
     # The label of a token only takes from its own count, so the two best of a word are enough.
@@ -111,11 +114,21 @@ def _groups(major: NDArray[np.int64], minor: NDArray[np.int64] | Codes) -> tuple
     """Number the distinct pairs, -1 in ``minor`` being a value like others."""
     minor = minor.astype(np.int64) + 1
     width = int(minor.max(initial=0)) + 1
-    distinct, groups = np.unique(major, return_inverse=True)
-    if len(distinct) == 1:
-        return minor, width
-    found, groups = np.unique(groups * width + minor, return_inverse=True)
+    lowest = int(major.min(initial=0))
+    numbers, bound = (major - lowest) * width + minor, (int(major.max(initial=0)) - lowest + 1) * width
+    if bound <= ROOM * len(numbers):
+        return numbers, bound  # some numbers stand for no pair, which does no harm
+    found, groups = np.unique(numbers, return_inverse=True)
     return groups, len(found)
+
+
+def _counted(numbers: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct numbers below a bound, sorted, and how often each occurs."""
+    if bound > ROOM * len(numbers):
+        return np.unique(numbers, return_counts=True)
+    counts = np.bincount(numbers, minlength=bound)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
 
 
 class PhraseIndex:
