@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._compile import kernel
 from partwise._math import add_scaled, fill, total_size
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
 
@@ -48,6 +49,21 @@ class DenseRows(NamedTuple):
     x: NDArray[np.float64]  # (rows, D), C-contiguous; float32 as well
     n_outputs: int
     base: int
+
+
+@kernel
+def _two_parts(parts, start, n):
+    """(b, b') where just these two of n parts are not 0, as where one output is taken for another; else (n, n)."""
+    first, second = n, n
+    for b in range(n):
+        if parts[start + b] != 0.0:
+            if first == n:
+                first = b
+            elif second == n:
+                second = b
+            else:
+                return n, n
+    return (first, second) if second < n else (n, n)
 
 
 @feature_parts.register(SparseRows)
@@ -97,10 +113,16 @@ def _(features, i, parts, at, step, theta):
         for b in range(n_outputs):
             size += abs(parts[part + b])
         if size > 0.0:  # else the prediction got this row right: nothing to learn here
+            c, d = _two_parts(parts, part, n_outputs) if size == 2.0 else (n_outputs, n_outputs)
             for e in range(np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])):
                 row = np.uintp(features.attributes[e]) * n_outputs
                 x = step if binary else step * values[e]
-                if masked:
+                if c < n_outputs:
+                    if not masked or mask[row + c]:
+                        theta[base + row + c] += x * parts[part + c]
+                    if not masked or mask[row + d]:
+                        theta[base + row + d] += x * parts[part + d]
+                elif masked:
                     for b in range(n_outputs):
                         theta[base + row + b] += x * parts[part + b] * mask[row + b]
                 else:
@@ -118,13 +140,21 @@ def _(features, i, parts, at, scratch):
     total = 0.0
     start = at
     for r in range(features.offsets[i], features.offsets[i + 1]):
-        if total_size(parts, start, n_outputs) > 0.0:
+        size = total_size(parts, start, n_outputs)
+        if size > 0.0:
+            c, d = _two_parts(parts, start, n_outputs) if size == 2.0 else (n_outputs, n_outputs)
             # zeroed as they are read: a second visit adds nothing
             for e in range(features.indptr[r], features.indptr[r + 1]):
                 row = features.base + features.attributes[e] * n_outputs
-                for j in range(row, row + n_outputs):
-                    total += scratch[j] * scratch[j]
-                    scratch[j] = 0.0
+                if c < n_outputs:
+                    total += scratch[row + c] * scratch[row + c]
+                    scratch[row + c] = 0.0
+                    total += scratch[row + d] * scratch[row + d]
+                    scratch[row + d] = 0.0
+                else:
+                    for j in range(row, row + n_outputs):
+                        total += scratch[j] * scratch[j]
+                        scratch[j] = 0.0
             for e in range(features.pair_indptr[r], features.pair_indptr[r + 1]):
                 j = features.weights[e]
                 total += scratch[j] * scratch[j]
