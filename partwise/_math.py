@@ -7,9 +7,11 @@ import math
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._vectors import TILE, tiled_add, tiled_dot, tiled_max, tiled_sum
 
 __all__ = [
     "add_scaled",
+    "best_row",
     "dot",
     "exp_shifted",
     "fill",
@@ -85,106 +87,81 @@ def normalise(y, at, n, factor):
     return low
 
 
-# Products of a vector with n rows of a matrix. Rows start at first, first + step, …; four are taken at once, which
-# keeps the running result in registers and the loop body long enough to be vectorised without a long remainder.
+# Products of a vector with n rows of a matrix, which start at first, first + step, …
 
 
 @kernel
 def rows_sum(y, at, a, start, stride, matrix, first, step, rows, n):
     """y[at + b] = Σ_j a[start + j·stride]·matrix[first + j·step + b] for b < n, j < rows."""
-    o, p, q, m = np.uintp(at), np.uintp(start), np.uintp(stride), np.uintp(n)
-    r, w, j, four = np.uintp(first), np.uintp(step), np.uintp(0), np.uintp(4)
-    k = np.uintp(rows)
+    if n >= TILE:
+        tiled_sum(y, at, a, start, stride, matrix, first, step, rows, n)
+        return
+    o, p, r, m = np.uintp(at), np.uintp(start), np.uintp(first), np.uintp(n)
     for b in range(m):
         y[o + b] = 0.0
-    while j + four <= k:
-        a0, a1, a2, a3 = a[p], a[p + q], a[p + q + q], a[p + q + q + q]
-        r1, r2, r3 = r + w, r + w + w, r + w + w + w
+    for _ in range(rows):
         for b in range(m):
-            y[o + b] += a0 * matrix[r + b] + a1 * matrix[r1 + b] + a2 * matrix[r2 + b] + a3 * matrix[r3 + b]
-        p, r, j = p + four * q, r + four * w, j + four
-    while j < k:
-        a0 = a[p]
-        for b in range(m):
-            y[o + b] += a0 * matrix[r + b]
-        p, r, j = p + q, r + w, j + np.uintp(1)
+            y[o + b] += a[p] * matrix[r + b]
+        p, r = p + np.uintp(stride), r + np.uintp(step)
 
 
 @kernel
 def rows_max(y, at, a, start, stride, matrix, first, step, rows, n):
     """y[at + b] = max_j a[start + j·stride] + matrix[first + j·step + b] for b < n, j < rows."""
-    o, p, q, m = np.uintp(at), np.uintp(start), np.uintp(stride), np.uintp(n)
-    r, w, j, four = np.uintp(first), np.uintp(step), np.uintp(0), np.uintp(4)
-    k = np.uintp(rows)
+    if n >= TILE:
+        tiled_max(y, at, a, start, stride, matrix, first, step, rows, n)
+        return
+    o, p, r, m = np.uintp(at), np.uintp(start), np.uintp(first), np.uintp(n)
     for b in range(m):
         y[o + b] = -np.inf
-    while j + four <= k:
-        a0, a1, a2, a3 = a[p], a[p + q], a[p + q + q], a[p + q + q + q]
-        r1, r2, r3 = r + w, r + w + w, r + w + w + w
+    for _ in range(rows):
         for b in range(m):
-            v0, v1 = a0 + matrix[r + b], a1 + matrix[r1 + b]
-            v2, v3 = a2 + matrix[r2 + b], a3 + matrix[r3 + b]
-            v0 = v0 if v0 > v1 else v1
-            v2 = v2 if v2 > v3 else v3
-            v0 = v0 if v0 > v2 else v2
-            y[o + b] = v0 if v0 > y[o + b] else y[o + b]
-        p, r, j = p + four * q, r + four * w, j + four
-    while j < k:
-        a0 = a[p]
-        for b in range(m):
-            v0 = a0 + matrix[r + b]
-            y[o + b] = v0 if v0 > y[o + b] else y[o + b]
-        p, r, j = p + q, r + w, j + np.uintp(1)
+            x = a[p] + matrix[r + b]
+            y[o + b] = x if x > y[o + b] else y[o + b]
+        p, r = p + np.uintp(stride), r + np.uintp(step)
+
+
+@kernel
+def best_row(a, start, stride, matrix, first, step, rows):
+    """The first j < rows with the largest a[start + j·stride] + matrix[first + j·step]."""
+    p, q, r, w = np.uintp(start), np.uintp(stride), np.uintp(first), np.uintp(step)
+    best, top = np.uintp(0), a[p] + matrix[r]
+    for j in range(np.uintp(1), np.uintp(rows)):
+        x = a[p + j * q] + matrix[r + j * w]
+        better = x > top
+        top, best = x if better else top, j if better else best
+    return np.intp(best)
 
 
 @kernel
 def rows_dot(y, at, stride, x, start, matrix, first, step, rows, n):
     """y[at + j·stride] = Σ_b matrix[first + j·step + b]·x[start + b] for b < n, j < rows."""
-    o, q, p, m = np.uintp(at), np.uintp(stride), np.uintp(start), np.uintp(n)
-    r, w, j, four = np.uintp(first), np.uintp(step), np.uintp(0), np.uintp(4)
-    k = np.uintp(rows)
-    while j + four <= k:
-        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-        r1, r2, r3 = r + w, r + w + w, r + w + w + w
+    if n >= TILE:
+        tiled_dot(y, at, stride, x, start, matrix, first, step, rows, n)
+        return
+    o, p, r, m = np.uintp(at), np.uintp(start), np.uintp(first), np.uintp(n)
+    for _ in range(rows):
+        total = 0.0
         for b in range(m):
-            v = x[p + b]
-            t0 += v * matrix[r + b]
-            t1 += v * matrix[r1 + b]
-            t2 += v * matrix[r2 + b]
-            t3 += v * matrix[r3 + b]
-        y[o], y[o + q], y[o + q + q], y[o + q + q + q] = t0, t1, t2, t3
-        o, r, j = o + four * q, r + four * w, j + four
-    while j < k:
-        t0 = 0.0
-        for b in range(m):
-            t0 += x[p + b] * matrix[r + b]
-        y[o] = t0
-        o, r, j = o + q, r + w, j + np.uintp(1)
+            total += x[p + b] * matrix[r + b]
+        y[o] = total
+        o, r = o + np.uintp(stride), r + np.uintp(step)
 
 
 @kernel
 def outer_add(matrix, first, step, a, start, stride, across, x, at, along, count, rows, n):
     """matrix[first + j·step + b] += Σ_{t < count} a[start + t·across + j·stride]·x[at + t·along + b]."""
-    m, four = np.uintp(n), np.uintp(4)
-    c, d = np.uintp(across), np.uintp(along)
-    p0, x0, t, total = np.uintp(start), np.uintp(at), np.uintp(0), np.uintp(count)
-    while t + four <= total:
-        p, r = p0, np.uintp(first)
-        x1, x2, x3 = x0 + d, x0 + d + d, x0 + d + d + d
-        for _ in range(np.uintp(rows)):
-            a0, a1, a2, a3 = a[p], a[p + c], a[p + c + c], a[p + c + c + c]
-            for b in range(m):
-                matrix[r + b] += a0 * x[x0 + b] + a1 * x[x1 + b] + a2 * x[x2 + b] + a3 * x[x3 + b]
-            p, r = p + np.uintp(stride), r + np.uintp(step)
-        p0, x0, t = p0 + four * c, x0 + four * d, t + four
-    while t < total:
-        p, r = p0, np.uintp(first)
-        for _ in range(np.uintp(rows)):
-            a0 = a[p]
-            for b in range(m):
-                matrix[r + b] += a0 * x[x0 + b]
-            p, r = p + np.uintp(stride), r + np.uintp(step)
-        p0, x0, t = p0 + c, x0 + d, t + np.uintp(1)
+    r, p = np.uintp(first), np.uintp(start)
+    for _ in range(rows):
+        if n >= TILE:
+            tiled_add(matrix, r, a, p, across, x, at, along, count, n)
+        else:
+            q, o = p, np.uintp(at)
+            for _ in range(count):
+                for b in range(np.uintp(n)):
+                    matrix[r + b] += a[q] * x[o + b]
+                q, o = q + np.uintp(across), o + np.uintp(along)
+        r, p = r + np.uintp(step), p + np.uintp(stride)
 
 
 @kernel

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise._math import (
     add_scaled,
+    best_row,
     exp_shifted,
     fill,
     largest,
@@ -170,12 +171,8 @@ def viterbi(space, i, scores, work, parts):
             groups, sources = group_sizes(space, t)
             at = block_start(space, length, t)
         source = state // n_labels
-        top = -np.inf
-        for h in range(source, source + sources * groups, groups):
-            x = v[(t - 1) * width + h] + s[at + h * n_labels + b]
-            if x > top:
-                top = x
-                source = h
+        row, step = at + source * n_labels + b, groups * n_labels
+        source += groups * best_row(v, (t - 1) * width + source, groups, s, row, step, sources)
         parts[at + source * n_labels + b] += 1.0
         state = source
         at -= space.stride if t > space.order else 0

@@ -1,0 +1,204 @@
+"""Vector instructions for products of a vector with the rows of a matrix, the inner loops of chains.
+
+The compiler vectorises such a loop by itself, but loses time on what is left over when the rows are not a multiple of
+the vectors (22 labels are two vectors of eight and six numbers one by one), and on writing down after every few rows
+what could stay in registers. Here a tile of ``TILE`` columns stays in registers over all rows, and the last tile
+overlaps the one before it. Every function is written twice: in Python, which runs when compilation is switched off and
+says what is meant, and in LLVM vector code, which compiled callers get. They need at least ``TILE`` columns.
+
+What kernels inline is part of what they are: the next line puts this file under the hash that names their cache
+(it looks for "partwise._compile import").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+__all__ = ["TILE", "tiled_add", "tiled_dot", "tiled_max", "tiled_sum"]
+
+TILE = 8
+
+_DOUBLE, _INT32, _INT64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+_VECTOR = ir.VectorType(_DOUBLE, TILE)
+_FAST = ("reassoc", "contract", "nsz")
+
+
+def tiled_sum(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    """y[at + b] = Σ_j a[start + j·stride]·matrix[first + j·step + b] for b < n, j < rows."""
+    for b in range(n):
+        y[at + b] = 0.0
+    tiled_add(y, at, a, start, stride, matrix, first, step, rows, n)
+
+
+def tiled_add(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    """y[at + b] += Σ_j a[start + j·stride]·matrix[first + j·step + b] for b < n, j < rows."""
+    for b in range(n):
+        y[at + b] += sum(a[start + j * stride] * matrix[first + j * step + b] for j in range(rows))
+
+
+def tiled_max(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    """y[at + b] = max_j a[start + j·stride] + matrix[first + j·step + b] for b < n, j < rows."""
+    for b in range(n):
+        y[at + b] = max(a[start + j * stride] + matrix[first + j * step + b] for j in range(rows))
+
+
+def tiled_dot(y, at, stride, x, start, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    """y[at + j·stride] = Σ_b matrix[first + j·step + b]·x[start + b] for b < n, j < rows."""
+    for j in range(rows):
+        y[at + j * stride] = sum(matrix[first + j * step + b] * x[start + b] for b in range(n))
+
+
+# ------------------------------------------------------------------ the same, in vector instructions
+
+
+def _splat(builder: Any, value: Any) -> Any:
+    kind = ir.VectorType(value.type, TILE)
+    empty = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(empty, value, ir.Constant(_INT32, 0))
+    return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_INT32, TILE), [0] * TILE))
+
+
+def _tile(builder: Any, base: Any, index: Any) -> Any:
+    return builder.bitcast(builder.gep(base, [index]), _VECTOR.as_pointer())
+
+
+def _tiled(kind: str) -> Any:
+    """Code of one of the functions above."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def data(place: int) -> Any:
+            return context.make_array(signature.args[place])(context, builder, args[place]).data
+
+        y, a, matrix = data(0), data(2), data(5)
+        at, start, stride, first, step, rows, n = (args[place] for place in (1, 3, 4, 6, 7, 8, 9))
+        size = ir.Constant(_INT64, TILE)
+        lanes = ir.Constant(ir.VectorType(_INT64, TILE), list(range(TILE)))
+        lowest = ir.Constant(_VECTOR, [float("-inf") if kind == "max" else 0.0] * TILE)
+        held = cgutils.alloca_once(builder, _VECTOR)
+        last = builder.sub(n, size)
+        tiles = builder.udiv(builder.add(n, ir.Constant(_INT64, TILE - 1)), size)
+        with cgutils.for_range(builder, tiles) as tile:
+            wanted = builder.mul(tile.index, size)
+            column = builder.select(builder.icmp_unsigned(">", wanted, last), last, wanted)
+            builder.store(lowest, held)
+            with cgutils.for_range(builder, rows) as row:
+                factor = builder.load(builder.gep(a, [builder.add(start, builder.mul(row.index, stride))]))
+                place = builder.add(builder.add(first, builder.mul(row.index, step)), column)
+                values, known = builder.load(_tile(builder, matrix, place), align=8), builder.load(held)
+                if kind == "max":
+                    found = builder.fadd(_splat(builder, factor), values, flags=_FAST)
+                    known = builder.select(builder.fcmp_ordered(">", found, known), found, known)
+                else:
+                    known = builder.fadd(known, builder.fmul(_splat(builder, factor), values, flags=_FAST), flags=_FAST)
+                builder.store(known, held)
+            result, target = builder.load(held), _tile(builder, y, builder.add(at, column))
+            if kind == "add":  # columns that the tile before has done already get nothing more
+                new = builder.icmp_unsigned(">=", lanes, _splat(builder, builder.sub(wanted, column)))
+                result = builder.select(new, result, lowest)
+                result = builder.fadd(builder.load(target, align=8), result, flags=_FAST)
+            builder.store(result, target, align=8)
+        return context.get_dummy_value()
+
+    return code
+
+
+def _dot_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Code of ``tiled_dot``."""
+
+    def data(place: int) -> Any:
+        return context.make_array(signature.args[place])(context, builder, args[place]).data
+
+    y, x, matrix = data(0), data(3), data(5)
+    at, stride, start, first, step, rows, n = (args[place] for place in (1, 2, 4, 6, 7, 8, 9))
+    size = ir.Constant(_INT64, TILE)
+    nothing = ir.Constant(_VECTOR, [0.0] * TILE)
+    held = cgutils.alloca_once(builder, _VECTOR)
+    whole, rest = builder.udiv(n, size), builder.urem(n, size)
+    # the last tile overlaps the one before it: there x counts as 0
+    last = builder.sub(n, size)
+    lanes = ir.Constant(ir.VectorType(_INT64, TILE), list(range(TILE)))
+    new = builder.icmp_unsigned(">=", lanes, _splat(builder, builder.sub(size, rest)))
+    tail = builder.select(new, builder.load(_tile(builder, x, builder.add(start, last)), align=8), nothing)
+    with cgutils.for_range(builder, rows) as row:
+        place = builder.add(first, builder.mul(row.index, step))
+
+        def product(column: Any, factors: Any) -> Any:
+            values = builder.load(_tile(builder, matrix, builder.add(place, column)), align=8)
+            return builder.fmul(values, factors, flags=_FAST)
+
+        builder.store(product(last, tail), held)
+        with cgutils.for_range(builder, whole) as tile:
+            column = builder.mul(tile.index, size)
+            factors = builder.load(_tile(builder, x, builder.add(start, column)), align=8)
+            builder.store(builder.fadd(builder.load(held), product(column, factors), flags=_FAST), held)
+        total, width = builder.load(held), TILE
+        while width > 1:
+            width //= 2
+            halves = [ir.Constant(ir.VectorType(_INT32, width), list(range(k, k + width))) for k in (0, width)]
+            low, high = (builder.shuffle_vector(total, total, half) for half in halves)
+            total = builder.fadd(low, high, flags=_FAST)
+        result = builder.extract_element(total, ir.Constant(_INT32, 0))
+        builder.store(result, builder.gep(y, [builder.add(at, builder.mul(row.index, stride))]))
+    return context.get_dummy_value()
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _dot(typing: Any, y: Any, at: Any, stride: Any, x: Any, start: Any, matrix: Any, first: Any, step: Any,
+         rows: Any, n: Any) -> Any:  # fmt: skip
+    place = types.uintp
+    return types.void(y, place, place, x, place, matrix, place, place, place, place), _dot_code
+
+
+def _intrinsic(kind: str) -> Any:
+    code = _tiled(kind)
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def call(typing: Any, y: Any, at: Any, a: Any, start: Any, stride: Any, matrix: Any, first: Any, step: Any,
+             rows: Any, n: Any) -> Any:  # fmt: skip
+        place = types.uintp
+        return types.void(y, place, a, place, place, matrix, place, place, place, place), code
+
+    return call
+
+
+_sum, _add, _max = _intrinsic("sum"), _intrinsic("add"), _intrinsic("max")
+
+
+# numba compares the signatures of an overload and of its implementation, annotations included: none here.
+
+
+@overload(tiled_sum, inline="always")
+def _choose_sum(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    def call(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+        return _sum(y, at, a, start, stride, matrix, first, step, rows, n)
+
+    return call
+
+
+@overload(tiled_add, inline="always")
+def _choose_add(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    def call(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+        return _add(y, at, a, start, stride, matrix, first, step, rows, n)
+
+    return call
+
+
+@overload(tiled_max, inline="always")
+def _choose_max(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    def call(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+        return _max(y, at, a, start, stride, matrix, first, step, rows, n)
+
+    return call
+
+
+@overload(tiled_dot, inline="always")
+def _choose_dot(y, at, stride, x, start, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    def call(y, at, stride, x, start, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+        return _dot(y, at, stride, x, start, matrix, first, step, rows, n)
+
+    return call
