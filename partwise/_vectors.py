@@ -166,34 +166,24 @@ def _intrinsic(kind: str) -> Any:
     return call
 
 
-_sum, _add, _max = _intrinsic("sum"), _intrinsic("add"), _intrinsic("max")
-
-
 # numba compares the signatures of an overload and of its implementation, annotations included: none here.
 
 
-@overload(tiled_sum, inline="always")
-def _choose_sum(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
-    def call(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
-        return _sum(y, at, a, start, stride, matrix, first, step, rows, n)
+def _give(function: Any, kind: str) -> None:
+    """Let compiled callers of a function have its vector code."""
+    vector_code = _intrinsic(kind)
 
-    return call
+    @overload(function, inline="always")
+    def choose(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+        def call(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+            return vector_code(y, at, a, start, stride, matrix, first, step, rows, n)
 
-
-@overload(tiled_add, inline="always")
-def _choose_add(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
-    def call(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
-        return _add(y, at, a, start, stride, matrix, first, step, rows, n)
-
-    return call
+        return call
 
 
-@overload(tiled_max, inline="always")
-def _choose_max(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
-    def call(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
-        return _max(y, at, a, start, stride, matrix, first, step, rows, n)
-
-    return call
+_give(tiled_sum, "sum")
+_give(tiled_add, "add")
+_give(tiled_max, "max")
 
 
 @overload(tiled_dot, inline="always")

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from helpers import example, forge, forge_arrays, split
 
+from partwise.estimators import SequenceLabeler, load_model
 from partwise.exceptions import FormatError, PartwiseError, StorageError
 from partwise.storage import Checkpoint, describe, load, reading, save, unpack_strings
 from partwise.storage.layout import MAGIC, PRELUDE, digest_of
@@ -315,3 +316,14 @@ def test_fuzz(tmp_path: Path) -> None:
                 unpack_strings(mapped.arrays["strings"], mapped.arrays["offsets"])
         loaded += full is not None
     assert FUZZ // 100 < loaded < FUZZ - FUZZ // 4  # both sides were reached
+
+
+def test_a_fault_inside_a_model_names_the_file(tmp_path: Path) -> None:
+    """Also where the file itself is sound and only what it holds is not."""
+    model = SequenceLabeler(max_passes=1).fit([[["a"], ["b"]], [["a"]]], [["x", "y"], ["x"]])
+    header, arrays = model.to_state()
+    arrays["layout/rank"] = np.zeros_like(arrays["layout/rank"])
+    path = tmp_path / "m.pw"
+    save(path, model.kind, header, arrays)
+    with pytest.raises(StorageError, match=r"m\.pw: the layout of the weights is inconsistent"):
+        load_model(path)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.exceptions import InputError, ParameterError, StorageError
+from partwise.exceptions import InputError, ParameterError, PartwiseError, StorageError
 from partwise.learners import Learner, Perceptron, find_learner
 from partwise.losses import Loss
 from partwise.storage import Checkpoint
@@ -138,8 +138,8 @@ def restore(kind: Any, path: Any, header: dict[str, Any], arrays: dict[str, NDAr
     """``from_state``, with whatever goes wrong in it told as a fault of the file."""
     try:
         return kind.from_state(header, arrays)
-    except StorageError:
-        raise
+    except PartwiseError as error:
+        raise StorageError(f"{os.fspath(path)}: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, MemoryError) as error:
         detail = f"{type(error).__name__}: {error}"
         raise StorageError(f"{os.fspath(path)}: not a complete {kind.kind} ({detail})") from error
