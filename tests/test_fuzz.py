@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partwise.data import load_sample, read_columns
+from partwise.data import iter_blocks, load_sample, read_columns
 from partwise.estimators import SequenceLabeler, load_model
 from partwise.exceptions import PartwiseError
 from partwise.storage import load, save
@@ -130,6 +130,8 @@ def test_mutated_column_files(tmp_path: Path) -> None:
         target.write_bytes(mutated(lines * rng.randint(1, 3), rng))
         options: dict[str, Any] = rng.choice([{}, {"comment": "#"}, {"separator": " "}, {"columns": tuple("abcd")}])
         try:
-            read_columns(target, **options)
+            whole = read_columns(target, **options)
+            blocks = list(iter_blocks(target, **options))
+            assert sum(map(len, blocks)) == len(whole)
         except PartwiseError:
             continue
