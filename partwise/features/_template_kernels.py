@@ -27,15 +27,20 @@ def _codes(sources, tables, piece, before, after, begin, codes):
     offset, padded = piece[1], piece[4]
     source, table = sources[piece[0]], tables[piece[2] :]
     too_early, too_late = np.int32(padded - 1), np.int32(2 * padded - 1)
-    for i in range(codes.size):
-        t = begin + i
-        if offset < -before[t]:
+    first = np.uintp(begin)
+    if offset == 0:
+        for i in range(np.uintp(codes.size)):
+            raw = source[first + i]
+            codes[i] = table[np.uintp(raw)] if raw >= 0 else np.int32(-1)
+        return
+    for i in range(np.uintp(codes.size)):
+        if offset < -before[first + i]:
             codes[i] = too_early
-        elif offset > after[t]:
+        elif offset > after[first + i]:
             codes[i] = too_late
         else:
-            raw = source[t + offset]
-            codes[i] = table[raw] if raw >= 0 else np.int32(-1)
+            raw = source[np.uintp(np.intp(first + i) + offset)]
+            codes[i] = table[np.uintp(raw)] if raw >= 0 else np.int32(-1)
 
 
 @kernel
@@ -45,8 +50,9 @@ def _keys(sources, tables, pieces, before, after, begin, codes, keys):
     for p in range(pieces.shape[0]):
         _codes(sources, tables, pieces[p], before, after, begin, codes)
         radix = pieces[p, 3]
-        for i in range(keys.size):
-            keys[i] = keys[i] * radix + codes[i] if codes[i] >= 0 and keys[i] >= 0 else -1
+        for i in range(np.uintp(keys.size)):
+            there = (codes[i] >= 0) & (keys[i] >= 0)
+            keys[i] = keys[i] * radix + codes[i] if there else np.int64(-1)
 
 
 @kernel
@@ -98,19 +104,21 @@ def collect_keys(sources, tables, pieces, before, after, direct, ids):
     for begin in range(0, before.size, BLOCK):
         size = min(BLOCK, before.size - begin)
         _keys(sources, tables, pieces, before, after, begin, codes[:size], block[:size])
-        for i in range(size):
+        first = np.uintp(begin)
+        for i in range(np.uintp(size)):
             key = block[i]
-            ids[begin + i] = -1
             if key < 0:
+                ids[first + i] = -1
                 continue
-            slot = key if direct else _find(slot_keys, np.uint64(64 - log_size), key)
-            if slot_ids[slot] >= 0:
-                ids[begin + i] = slot_ids[slot]
+            slot = np.uintp(key if direct else _find(slot_keys, np.uint64(64 - log_size), key))
+            known = slot_ids[slot]
+            if known >= 0:
+                ids[first + i] = known
                 continue
             if n == keys.size:
                 keys = _doubled(keys)
             keys[n] = key
-            slot_ids[slot] = ids[begin + i] = n
+            slot_ids[slot] = ids[first + i] = n
             n += 1
             if not direct:
                 slot_keys[slot] = key
