@@ -47,7 +47,7 @@ from partwise.estimators.base import (
 from partwise.estimators.conduct import Estimator, check_is_fitted
 from partwise.estimators.results import result_from_json, result_to_json
 from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
-from partwise.learners import Learner, Perceptron, Result
+from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import Loss
 from partwise.metrics.alignment import alignment_scores
@@ -182,8 +182,7 @@ class WordAligner(StoredModel, Estimator):
     def _settings(self) -> tuple[Learner, Loss]:
         options = dict(self.learner_options or {})
         learner = make_learner(self.learner, self.C, self.max_passes, self.random_state, options)
-        own = "perceptron" if isinstance(learner, Perceptron) else "svm"
-        return learner, make_loss(own if self.loss is None else self.loss)
+        return learner, make_loss(self.loss, learner, usual="svm")
 
     def fit(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise.exceptions import InputError, ParameterError, PartwiseError, StorageError
-from partwise.learners import Learner, Perceptron, find_learner
+from partwise.learners import Learner, find_learner
 from partwise.losses import Loss
 from partwise.storage import Checkpoint
 from partwise.storage import load as load_file
@@ -20,10 +20,11 @@ from partwise.storage import save as save_file
 __all__ = ["MODELS", "GuardedCheckpoint", "StoredModel", "load_model", "make_learner", "make_loss", "thread_count"]
 
 
-def make_loss(loss: Any, learner: Any = None) -> Loss:
-    """A Loss from itself, its name or (β, γ); where none is given, the perceptron's own or the CRF's."""
+def make_loss(loss: Any, learner: Any = None, usual: str = "crf") -> Loss:
+    """A Loss from itself, its name or (β, γ); where none is given, the learner's own or the usual one."""
     if loss is None:
-        return Loss.named("perceptron" if learner == "perceptron" or isinstance(learner, Perceptron) else "crf")
+        kind = find_learner(learner) if isinstance(learner, str) else learner
+        return Loss.named(getattr(kind, "own_loss", None) or usual)
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):

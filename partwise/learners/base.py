@@ -103,6 +103,7 @@ class Learner(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()  # oracles beside the one the loss needs
     losses: ClassVar[str] = "any loss"  # which losses it can minimise, in words, for the table and the errors
     constrains: ClassVar[bool] = False  # whether it can keep the weights of ``Problem.nonnegative`` ≥ 0
+    own_loss: ClassVar[str | None] = None  # the loss to take where nobody says which
     convex_only: ClassVar[bool] = False  # whether the problem, not the loss alone, must be convex
     certified: ClassVar[bool] = False  # whether its primal objective is what counts: the best iterate is returned
 

@@ -175,6 +175,7 @@ class Perceptron(OnlineLearner):
 
     rule = PERCEPTRON
     losses: ClassVar[str] = "the perceptron loss"
+    own_loss: ClassVar[str | None] = "perceptron"
 
     def accepts(self, loss: Loss) -> bool:
         return loss == Loss.named("perceptron")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures import (
+    _chain_entropy,  # noqa: F401  (registers the oracle)
     _chain_polytope,  # noqa: F401  (registers the oracles)
     _chain_slack,  # noqa: F401  (registers the oracle)
 )
