@@ -300,9 +300,15 @@ def race_perceptron(race: Race) -> list[Row]:
 
 
 def race_pa(race: Race) -> list[Row]:
-    """Passive–aggressive: theirs is PA-I with c = 1, at the prediction, of cost √(wrong labels), averaged."""
-    variants = ("max_loss", "prediction")
-    learners: dict[str, Learner] = {f"DCA, {v}": DCA(C=1.0, max_passes=PASSES, variant=v) for v in variants}
+    """Passive–aggressive: theirs is PA-I with c = 1, at the prediction, of cost √(wrong labels), averaged.
+
+    Our bounds on a step were chosen among 0.02 to 1 on 1,800 sentences held out of the training part, where theirs made
+    no difference (F1 93.53 with c = 0.05, 93.51 with 1).
+    """
+    bounds = {"max_loss": 0.05, "prediction": 1.0}
+    learners: dict[str, Learner] = {
+        f"DCA, {variant}": DCA(C=C, max_passes=PASSES, variant=variant) for variant, C in bounds.items()
+    }
     return race_online(race, "pa", "svm", learners)
 
 
