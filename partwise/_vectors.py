@@ -19,12 +19,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from partwise._llvm import INT32, INT64, data, load, splat, store
+
 __all__ = ["TILE", "tiled_add", "tiled_dot", "tiled_max", "tiled_sum"]
 
 TILE = 8
 
-_DOUBLE, _INT32, _INT64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
-_VECTOR = ir.VectorType(_DOUBLE, TILE)
+_VECTOR = ir.VectorType(ir.DoubleType(), TILE)
 _FAST = ("reassoc", "contract", "nsz")
 
 
@@ -57,31 +58,25 @@ def tiled_dot(y, at, stride, x, start, matrix, first, step, rows, n):  # type: i
 
 
 def _splat(builder: Any, value: Any) -> Any:
-    kind = ir.VectorType(value.type, TILE)
-    empty = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(empty, value, ir.Constant(_INT32, 0))
-    return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_INT32, TILE), [0] * TILE))
+    return splat(builder, value, TILE)
 
 
-def _tile(builder: Any, base: Any, index: Any) -> Any:
-    return builder.bitcast(builder.gep(base, [index]), _VECTOR.as_pointer())
+def _load(builder: Any, base: Any, index: Any) -> Any:
+    return load(builder, base, index, _VECTOR, align=8)
 
 
 def _tiled(kind: str) -> Any:
     """Code of one of the functions above."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def data(place: int) -> Any:
-            return context.make_array(signature.args[place])(context, builder, args[place]).data
-
-        y, a, matrix = data(0), data(2), data(5)
+        y, a, matrix = (data(context, builder, signature.args[place], args[place]) for place in (0, 2, 5))
         at, start, stride, first, step, rows, n = (args[place] for place in (1, 3, 4, 6, 7, 8, 9))
-        size = ir.Constant(_INT64, TILE)
-        lanes = ir.Constant(ir.VectorType(_INT64, TILE), list(range(TILE)))
+        size = ir.Constant(INT64, TILE)
+        lanes = ir.Constant(ir.VectorType(INT64, TILE), list(range(TILE)))
         lowest = ir.Constant(_VECTOR, [float("-inf") if kind == "max" else 0.0] * TILE)
         held = cgutils.alloca_once(builder, _VECTOR)
         last = builder.sub(n, size)
-        tiles = builder.udiv(builder.add(n, ir.Constant(_INT64, TILE - 1)), size)
+        tiles = builder.udiv(builder.add(n, ir.Constant(INT64, TILE - 1)), size)
         with cgutils.for_range(builder, tiles) as tile:
             wanted = builder.mul(tile.index, size)
             column = builder.select(builder.icmp_unsigned(">", wanted, last), last, wanted)
@@ -89,19 +84,19 @@ def _tiled(kind: str) -> Any:
             with cgutils.for_range(builder, rows) as row:
                 factor = builder.load(builder.gep(a, [builder.add(start, builder.mul(row.index, stride))]))
                 place = builder.add(builder.add(first, builder.mul(row.index, step)), column)
-                values, known = builder.load(_tile(builder, matrix, place), align=8), builder.load(held)
+                values, known = _load(builder, matrix, place), builder.load(held)
                 if kind == "max":
                     found = builder.fadd(_splat(builder, factor), values, flags=_FAST)
                     known = builder.select(builder.fcmp_ordered(">", found, known), found, known)
                 else:
                     known = builder.fadd(known, builder.fmul(_splat(builder, factor), values, flags=_FAST), flags=_FAST)
                 builder.store(known, held)
-            result, target = builder.load(held), _tile(builder, y, builder.add(at, column))
+            result, target = builder.load(held), builder.add(at, column)
             if kind == "add":  # columns that the tile before has done already get nothing more
                 new = builder.icmp_unsigned(">=", lanes, _splat(builder, builder.sub(wanted, column)))
                 result = builder.select(new, result, lowest)
-                result = builder.fadd(builder.load(target, align=8), result, flags=_FAST)
-            builder.store(result, target, align=8)
+                result = builder.fadd(_load(builder, y, target), result, flags=_FAST)
+            store(builder, result, y, target, align=8)
         return context.get_dummy_value()
 
     return code
@@ -110,39 +105,36 @@ def _tiled(kind: str) -> Any:
 def _dot_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Code of ``tiled_dot``."""
 
-    def data(place: int) -> Any:
-        return context.make_array(signature.args[place])(context, builder, args[place]).data
-
-    y, x, matrix = data(0), data(3), data(5)
+    y, x, matrix = (data(context, builder, signature.args[place], args[place]) for place in (0, 3, 5))
     at, stride, start, first, step, rows, n = (args[place] for place in (1, 2, 4, 6, 7, 8, 9))
-    size = ir.Constant(_INT64, TILE)
+    size = ir.Constant(INT64, TILE)
     nothing = ir.Constant(_VECTOR, [0.0] * TILE)
     held = cgutils.alloca_once(builder, _VECTOR)
     whole, rest = builder.udiv(n, size), builder.urem(n, size)
     # the last tile overlaps the one before it: there x counts as 0
     last = builder.sub(n, size)
-    lanes = ir.Constant(ir.VectorType(_INT64, TILE), list(range(TILE)))
+    lanes = ir.Constant(ir.VectorType(INT64, TILE), list(range(TILE)))
     new = builder.icmp_unsigned(">=", lanes, _splat(builder, builder.sub(size, rest)))
-    tail = builder.select(new, builder.load(_tile(builder, x, builder.add(start, last)), align=8), nothing)
+    tail = builder.select(new, _load(builder, x, builder.add(start, last)), nothing)
     with cgutils.for_range(builder, rows) as row:
         place = builder.add(first, builder.mul(row.index, step))
 
         def product(column: Any, factors: Any) -> Any:
-            values = builder.load(_tile(builder, matrix, builder.add(place, column)), align=8)
+            values = _load(builder, matrix, builder.add(place, column))
             return builder.fmul(values, factors, flags=_FAST)
 
         builder.store(product(last, tail), held)
         with cgutils.for_range(builder, whole) as tile:
             column = builder.mul(tile.index, size)
-            factors = builder.load(_tile(builder, x, builder.add(start, column)), align=8)
+            factors = _load(builder, x, builder.add(start, column))
             builder.store(builder.fadd(builder.load(held), product(column, factors), flags=_FAST), held)
         total, width = builder.load(held), TILE
         while width > 1:
             width //= 2
-            halves = [ir.Constant(ir.VectorType(_INT32, width), list(range(k, k + width))) for k in (0, width)]
+            halves = [ir.Constant(ir.VectorType(INT32, width), list(range(k, k + width))) for k in (0, width)]
             low, high = (builder.shuffle_vector(total, total, half) for half in halves)
             total = builder.fadd(low, high, flags=_FAST)
-        result = builder.extract_element(total, ir.Constant(_INT32, 0))
+        result = builder.extract_element(total, ir.Constant(INT32, 0))
         builder.store(result, builder.gep(y, [builder.add(at, builder.mul(row.index, stride))]))
     return context.get_dummy_value()
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import composite, kernel, native
-from partwise._memory import give_back
 from partwise.costs import Cost, Hamming
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import Features, accumulate, feature_scores
@@ -166,7 +165,6 @@ class Problem:
         self.loss = Loss.named(loss) if isinstance(loss, str) else loss
         self.cost = cost or Hamming()
         self.m, self.dim = len(space), features.dim
-        give_back(self.dim)
         self.nonnegative = self._nonnegative(nonnegative)
         gold, costs = self._encode(outputs)
         reason = space.slack_obstacle(costs.offsets, costs.numbers, costs.values) if self.loss.slack else None

@@ -19,12 +19,14 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from partwise._llvm import INT32, INT64, data, load, splat, store
+
 __all__ = ["BLOCK", "LANES", "draw_lanes", "draw_topic", "prefetch", "score_lanes"]
 
 BLOCK = 16  # topics a vector in draw_topic: tables are padded to a multiple of it
 LANES = 8  # chains a vector in draw_lanes: chains are padded to a multiple of it
 
-_FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+_FLOAT = ir.FloatType()
 
 
 def draw_topic(
@@ -132,27 +134,12 @@ def _vector(element: Any, width: int) -> Any:
     return ir.VectorType(element, width)
 
 
-def _data(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    return context.make_array(array_type)(context, builder, array).data
-
-
-def _splat(builder: Any, value: Any, width: int) -> Any:
-    kind = _vector(value.type, width)
-    empty = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(empty, value, ir.Constant(_INT32, 0))
-    return builder.shuffle_vector(first, empty, ir.Constant(_vector(_INT32, width), [0] * width))
-
-
-def _pointer(builder: Any, base: Any, index: Any, kind: Any) -> Any:
-    return builder.bitcast(builder.gep(base, [index]), kind.as_pointer())
-
-
 def _load(builder: Any, base: Any, index: Any, kind: Any) -> Any:
-    return builder.load(_pointer(builder, base, index, kind), align=4)
+    return load(builder, base, index, kind, align=4)
 
 
 def _store(builder: Any, value: Any, base: Any, index: Any) -> None:
-    builder.store(value, _pointer(builder, base, index, value.type), align=4)
+    store(builder, value, base, index, align=4)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -163,13 +150,13 @@ def _draw_topic(
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = _vector(_FLOAT, BLOCK)
-        one = ir.Constant(_INT64, 1)
-        weights, table, sums = (_data(context, builder, signature.args[i], args[i]) for i in (0, 1, 4))
+        one = ir.Constant(INT64, 1)
+        weights, table, sums = (data(context, builder, signature.args[i], args[i]) for i in (0, 1, 4))
         row = builder.gep(table, [args[2]])
-        beta = _splat(builder, args[3], BLOCK)
+        beta = splat(builder, args[3], BLOCK)
 
         def products(block: Any) -> Any:
-            start = builder.mul(block, ir.Constant(_INT64, BLOCK))
+            start = builder.mul(block, ir.Constant(INT64, BLOCK))
             prior = builder.fadd(_load(builder, row, start, kind), beta)
             return builder.fmul(_load(builder, weights, start, kind), prior)
 
@@ -186,11 +173,11 @@ def _draw_topic(
             builder.store(running, builder.gep(sums, [builder.add(loop.index, one)]))
         threshold = builder.fmul(args[6], builder.load(total))
         # The block is *counted*, not searched for: a branch on a random number is mispredicted.
-        block = cgutils.alloca_once_value(builder, ir.Constant(_INT64, 0))
+        block = cgutils.alloca_once_value(builder, ir.Constant(INT64, 0))
         with cgutils.for_range(builder, builder.sub(args[5], one)) as loop:
             end = builder.load(builder.gep(sums, [builder.add(loop.index, one)]))
             passed = builder.fcmp_ordered("<=", end, threshold)
-            builder.store(builder.add(builder.load(block), builder.zext(passed, _INT64)), block)
+            builder.store(builder.add(builder.load(block), builder.zext(passed, INT64)), block)
         chosen = builder.load(block)
         rest = builder.fsub(threshold, builder.load(builder.gep(sums, [chosen])))
         prefix = products(chosen)
@@ -198,12 +185,12 @@ def _draw_topic(
         step = 1
         while step < BLOCK:  # prefix sums in log2(BLOCK) shifted additions
             places = [BLOCK + j - step if j >= step else j for j in range(BLOCK)]
-            mask = ir.Constant(_vector(_INT32, BLOCK), places)
+            mask = ir.Constant(_vector(INT32, BLOCK), places)
             prefix = builder.fadd(prefix, builder.shuffle_vector(zeros, prefix, mask))
             step *= 2
-        passed = builder.fcmp_ordered("<=", prefix, _splat(builder, rest, BLOCK))
-        inside = builder.zext(builder.ctpop(builder.bitcast(passed, ir.IntType(BLOCK))), _INT64)
-        return builder.add(builder.mul(chosen, ir.Constant(_INT64, BLOCK)), inside)
+        passed = builder.fcmp_ordered("<=", prefix, splat(builder, rest, BLOCK))
+        inside = builder.zext(builder.ctpop(builder.bitcast(passed, ir.IntType(BLOCK))), INT64)
+        return builder.add(builder.mul(chosen, ir.Constant(INT64, BLOCK)), inside)
 
     return signature, codegen
 
@@ -213,13 +200,13 @@ def _prefetch(typing: Any, table: Any, offset: Any, lines: Any) -> Any:
     signature = types.void(table, types.intp, types.intp)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        start = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[1]])
+        start = builder.gep(data(context, builder, signature.args[0], args[0]), [args[1]])
         byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, _INT32, _INT32, _INT32])
+        kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        options = [ir.Constant(_INT32, value) for value in (1, 3, 1)]  # to write, keep, data cache
+        options = [ir.Constant(INT32, value) for value in (1, 3, 1)]  # to write, keep, data cache
         with cgutils.for_range(builder, args[2]) as loop:
-            floats = builder.mul(loop.index, ir.Constant(_INT64, 16))
+            floats = builder.mul(loop.index, ir.Constant(INT64, 16))
             builder.call(fetch, [builder.bitcast(builder.gep(start, [floats]), byte), *options])
         return context.get_dummy_value()
 
@@ -228,12 +215,12 @@ def _prefetch(typing: Any, table: Any, offset: Any, lines: Any) -> Any:
 
 def _lanes_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """``draw_lanes``, or with two more arguments ``score_lanes``."""
-    floats, ints = _vector(_FLOAT, LANES), _vector(_INT32, LANES)
+    floats, ints = _vector(_FLOAT, LANES), _vector(INT32, LANES)
     state, likelihood, counts, cumulative, topics, chosen, *scoring = (
-        _data(context, builder, signature.args[i], args[i]) for i in (0, 1, 3, 4, 7, 9, *range(10, len(args)))
+        data(context, builder, signature.args[i], args[i]) for i in (0, 1, 3, 4, 7, 9, *range(10, len(args)))
     )
     likelihood = builder.gep(likelihood, [args[2]])
-    lanes = ir.Constant(_INT64, LANES)
+    lanes = ir.Constant(INT64, LANES)
     width = builder.mul(args[6], lanes)
     topics = builder.gep(topics, [builder.mul(args[8], width)])
     ones, zeros = ir.Constant(floats, [1.0] * LANES), ir.Constant(floats, [0.0] * LANES)
@@ -243,7 +230,7 @@ def _lanes_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
     with cgutils.for_range(builder, args[6]) as loop:
         first = builder.mul(loop.index, lanes)
-        places = [builder.add(first, builder.mul(width, ir.Constant(_INT64, i))) for i in range(4)]
+        places = [builder.add(first, builder.mul(width, ir.Constant(INT64, i))) for i in range(4)]
         s0, s1, s2, s3 = (_load(builder, state, place, ints) for place in places)
         bits = builder.add(s0, s3)
         shifted = builder.shl(s1, constant(9))
@@ -261,7 +248,7 @@ def _lanes_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         total = cgutils.alloca_once_value(builder, zeros)
         with cgutils.for_range(builder, args[5]) as topic:  # cumulative[l] = Σ_{l' ≤ l} p[l']
             place = builder.add(first, builder.mul(topic.index, width))
-            here = _splat(builder, builder.trunc(topic.index, _INT32), LANES)
+            here = splat(builder, builder.trunc(topic.index, INT32), LANES)
             added = builder.select(builder.icmp_signed("==", pending, here), ones, zeros)
             taken = builder.select(builder.icmp_signed("==", old, here), ones, zeros)
             count = builder.fadd(_load(builder, counts, place, floats), builder.fsub(added, taken))
@@ -275,7 +262,7 @@ def _lanes_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if scoring:
             table, scores = builder.gep(scoring[0], [args[2]]), scoring[1]
             score = cgutils.alloca_once_value(builder, _load(builder, table, first, floats))
-        last = builder.sub(args[5], ir.Constant(_INT64, 1))
+        last = builder.sub(args[5], ir.Constant(INT64, 1))
         with cgutils.for_range(builder, last) as topic:  # l = how many cumulative sums are passed
             place = builder.add(first, builder.mul(topic.index, width))
             passed = builder.fcmp_ordered("<=", _load(builder, cumulative, place, floats), threshold)
