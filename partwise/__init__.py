@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from partwise.losses import Loss
     from partwise.problem import Problem
-    from partwise.structures import Assignment, Chain, Matching, Multiclass, Structure
+    from partwise.structures import Assignment, Chain, Matching, Multiclass, Segments, Structure
     from partwise.topics import LDA, DiscLDA
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "Perceptron",
     "Problem",
     "ProjectedGradient",
+    "Segments",
     "SequenceLabeler",
     "StackedLabeler",
     "Structure",
@@ -102,6 +103,7 @@ _HOME = {
     "Problem": "problem",
     "Chain": "structures",
     "Multiclass": "structures",
+    "Segments": "structures",
     "Structure": "structures",
     "BatchFrankWolfe": "learners",
     "EG": "learners",

@@ -15,6 +15,7 @@ import oracles
 import pytest
 import scipy.optimize
 import scipy.sparse
+import segment_oracles
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles import Enumeration
@@ -26,6 +27,7 @@ from partwise.structures.base import ORACLES, Structure
 from partwise.structures.chain import Chain
 from partwise.structures.matching import Matching
 from partwise.structures.multiclass import Multiclass
+from partwise.structures.segments import Segments
 
 Floats = NDArray[np.float64]
 
@@ -163,8 +165,32 @@ def relaxed_cases(draw: st.DrawFn) -> Case:
     return Case(structure, instances, penalties(structure), relaxed=True)
 
 
+@st.composite
+def segment_cases(draw: st.DrawFn) -> Case:
+    """Limits per label, instances shorter than them, any mix of hard constraints."""
+    limits = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    lengths = draw(st.lists(st.integers(1, 5 if len(limits) < 3 else 4), min_size=1, max_size=3))
+    constrained = draw(st.booleans()), draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    n = len(limits)
+    names = [segment_oracles.segment_parts(length, limits) for length in lengths]
+    allowed = [_mask(rng, (len(parts) - n * n,), constrained[0]) for parts in names]
+    transitions = _mask(rng, (n, n), constrained[1])
+    for parts, mask, length in zip(names, allowed, lengths, strict=True):  # single tokens of label 0 stay possible
+        mask[[parts.index(("segment", t, t + 1, 0)) for t in range(length)]] = True
+    transitions[0, 0] = True
+    given = {"allowed": allowed if constrained[0] else None, "transitions": transitions if constrained[1] else None}
+    structure = Segments(lengths, n, max_length=limits, **given)
+    instances = [
+        segment_oracles.enumerate_segments(length, limits, mask, transitions)
+        for length, mask in zip(lengths, allowed, strict=True)
+    ]
+    return Case(structure, instances)
+
+
 REGISTRY[Multiclass] = multiclass_cases()
 REGISTRY[Chain] = chain_cases()
+REGISTRY[Segments] = segment_cases()
 REGISTRY[oracles.Interval] = interval_cases()
 REGISTRY[Matching] = matching_cases()
 REGISTRY[Assignment] = assignment_cases()

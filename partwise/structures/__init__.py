@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from partwise.structures.chain import Chain
     from partwise.structures.matching import Matching
     from partwise.structures.multiclass import Multiclass
+    from partwise.structures.segments import Segments
 
 __all__ = [
     "ORACLES",
@@ -22,6 +23,7 @@ __all__ = [
     "Matching",
     "Multiclass",
     "RelaxedAssignment",
+    "Segments",
     "Structure",
 ]
 
@@ -31,6 +33,7 @@ _HOME = {
     "Matching": "matching",
     "Multiclass": "multiclass",
     "RelaxedAssignment": "assignment",
+    "Segments": "segments",
 }
 
 
