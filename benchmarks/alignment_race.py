@@ -26,8 +26,8 @@ from typing import Any
 from _timing import DATA, Clock, best, child, interleaved, machine
 
 from partwise.alignment import GenerativeAligner, symmetrise
+from partwise.alignment.aligner import WordAligner
 from partwise.data import read_bitext, read_naacl, read_pharaoh
-from partwise.estimators.aligner import WordAligner
 from partwise.metrics import alignment_bootstrap, alignment_scores
 
 OURS = """

@@ -19,9 +19,9 @@ import numpy as np
 from _timing import DATA
 
 from partwise.alignment import GenerativeAligner
+from partwise.alignment.aligner import WordAligner
 from partwise.alignment.problems import alignment_problem, link_costs, training_targets
 from partwise.data import GoldLinks, read_bitext
-from partwise.estimators.aligner import WordAligner
 from partwise.learners import Extragradient, JointQP
 from partwise.losses import Loss
 

@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from partwise import DCA, LBFGS, Chain, Perceptron, Problem
-from partwise.estimators._decoding import decode_labels
 from partwise.features import ChainFeatures, RowLayout, Vocabulary
 from partwise.learners import Learner, Result
 from partwise.learners.base import objective
 from partwise.metrics import chunk_scores
+from partwise.sequences._decoding import decode_labels
 
 try:
     import pycrfsuite

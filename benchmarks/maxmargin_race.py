@@ -72,9 +72,9 @@ def gap_time(learner: Any, problem: Any, limit: float) -> tuple[float | None, An
 def letters_section(interpreter: str | None, C: float, limit: float) -> list[Row]:
     """Fold 0 of OCR letters."""
     from partwise import Chain, Problem
-    from partwise.data.letters import read_letters
     from partwise.features import ChainFeatures, DenseLayout
     from partwise.learners import FrankWolfe
+    from partwise.sequences.letters import read_letters
 
     file = DATA / "letters" / "letters.npz"
     if not file.is_file():

@@ -11,7 +11,7 @@ import time
 from _timing import conll2000
 
 from partwise.data import read_columns
-from partwise.features.templates import Templates
+from partwise.templates.template_list import Templates
 
 SETS = ("crfsuite-chunking", "chunking", "pos", "ner")
 

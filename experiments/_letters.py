@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from partwise.data.letters import Letters, read_letters
 from partwise.estimators import SequenceLabeler
 from partwise.experiment import Context
 from partwise.learners import LEARNERS
 from partwise.losses import Loss
+from partwise.sequences.letters import Letters, read_letters
 from partwise.structures import Chain
 
 __all__ = ["error", "learners_of", "load", "trained"]

@@ -18,12 +18,12 @@ import scipy.sparse
 
 from partwise.data import load_sample, read_columns
 from partwise.data.columns import Columns
-from partwise.data.tags import convert_all, repair_report
-from partwise.estimators.encoders import make_encoder
 from partwise.experiment import Cell, Context, Needs, markdown_table, register
 from partwise.features import ChainFeatures, RowLayout, RowMatrix
 from partwise.learners import SMO, HybridEG, Learner, OnlineEG
 from partwise.problem import Problem
+from partwise.sequences.encoders import make_encoder
+from partwise.sequences.tags import convert_all, repair_report
 from partwise.structures import Chain
 
 __all__ = ["cells", "draw", "run", "table"]

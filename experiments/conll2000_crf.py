@@ -10,10 +10,10 @@ from typing import Any
 
 from partwise.data import load_sample, read_columns
 from partwise.data.columns import Columns
-from partwise.data.tags import convert_all
 from partwise.estimators import SequenceLabeler
 from partwise.experiment import Cell, Context, Needs, markdown_table, register
 from partwise.metrics import bootstrap, chunk_scores
+from partwise.sequences.tags import convert_all
 
 __all__ = ["cells", "draw", "run", "table"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from _hansards import NEEDS, generative, gold_split
 
-from partwise.estimators.aligner import WordAligner
+from partwise.alignment.aligner import WordAligner
 from partwise.experiment import Cell, Context, markdown_table, register
 from partwise.metrics import alignment_bootstrap, alignment_scores
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from partwise.data import load_sample, read_columns
 from partwise.data.columns import CodedColumn, Columns
-from partwise.data.tags import convert_all, repair_report
 from partwise.estimators import SequenceLabeler
-from partwise.estimators.stacked import StackedLabeler
 from partwise.experiment import Cell, Context, Needs, markdown_table, register
 from partwise.metrics import bootstrap, calibration, chunk_scores
+from partwise.sequences.stacked import StackedLabeler
+from partwise.sequences.tags import convert_all, repair_report
 
 __all__ = ["cells", "draw", "run", "table"]
 

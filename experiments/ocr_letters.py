@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from _letters import error, learners_of, load, trained
 
-from partwise.data.letters import ORIGIN
 from partwise.experiment import Cell, Context, Needs, markdown_table, register
+from partwise.sequences.letters import ORIGIN
 
 __all__ = ["cells", "draw", "run", "table"]
 

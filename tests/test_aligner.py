@@ -17,10 +17,10 @@ from sklearn.model_selection import GridSearchCV
 import partwise
 from partwise import WordAligner
 from partwise.alignment import GenerativeAligner
+from partwise.alignment import aligner as module
 from partwise.alignment.problems import link_costs, training_targets
 from partwise.costs import PartCost
 from partwise.data import AlignedPairs, GoldLinks, load_sample_alignments
-from partwise.estimators import aligner as module
 from partwise.estimators import load_model
 from partwise.exceptions import CapabilityError, InputError, ParameterError, SolverError, StorageError
 from partwise.learners import LEARNERS

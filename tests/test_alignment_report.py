@@ -15,13 +15,13 @@ from report_pages import NASTY, Document, check_drawing, check_self_contained, e
 
 from partwise import WordAligner
 from partwise.alignment import GenerativeAligner
+from partwise.alignment.report_grid import alignment_grid, save_alignment
+from partwise.alignment.report_pictures import OPEN
 from partwise.data import load_sample_alignments
 from partwise.exceptions import InputError, StorageError
 from partwise.learners.base import objective
 from partwise.metrics import alignment_bootstrap, alignment_scores
 from partwise.report import alignment_report
-from partwise.report.alignment_grid import alignment_grid, save_alignment
-from partwise.report.alignment_pictures import OPEN
 
 TRAIN, TEST = load_sample_alignments("train"), load_sample_alignments("test")
 

@@ -21,14 +21,15 @@ from cli_runs import ROOT, TEMPLATES, environment, fails, ok, prepare, work_in
 
 import partwise
 from partwise.cli import build_parser, main
-from partwise.cli.commands import bench, demo
-from partwise.cli.files import FileLayout
-from partwise.cli.models import context_of
+from partwise.cli.commands import bench
 from partwise.cli.registry import Command, all_commands
 from partwise.data import load_sample, read_columns, streams, write_columns
 from partwise.estimators import SequenceLabeler, load_model
 from partwise.metrics import chunk_scores
 from partwise.progress import Progress
+from partwise.sequences.commands import demo
+from partwise.sequences.commands._files import FileLayout
+from partwise.sequences.commands._models import context_of
 
 COMMANDS = [command.name for command in all_commands()]
 
@@ -142,9 +143,9 @@ def test_train_from_a_pipe_with_defaults(capsys: Any, here: Path, monkeypatch: p
 
 def test_report_is_written_and_named(capsys: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    fake = types.ModuleType("partwise.report")
+    fake = types.ModuleType("partwise.sequences.report")
     fake.sequence_report = lambda *args, **named: calls.append((args, named))  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "partwise.report", fake)
+    monkeypatch.setitem(sys.modules, "partwise.sequences.report", fake)
     words = ["train", "train.txt", "--dev", "test.txt", "-m", "m.pw", "--max-passes", "1", "-t", "pos[0]", "-q"]
     assert "report: r.html" in ok(capsys, *words, "--report", "r.html")
     (path, model, X, y), named = calls[0]

@@ -98,7 +98,9 @@ def test_bad_training_input(content: bytes, flags: tuple[str, ...], message: str
 def test_unwritable_paths_are_found_before_training(
     flag: str, capsys: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partwise.cli.files.FileLayout.read", lambda *args: pytest.fail("the data was read"))
+    monkeypatch.setattr(
+        "partwise.sequences.commands._files.FileLayout.read", lambda *args: pytest.fail("the data was read")
+    )
     message = fails(capsys, "train", "train.txt", "-m", "m.pw", flag, "no/such/folder/x")
     assert message.startswith("no/such/folder/x: cannot be written: no folder")
 

@@ -14,10 +14,10 @@ from partwise.alignment.beliefs import WordCounts
 from partwise.alignment.feature_map import FeatureMap
 from partwise.alignment.gold import gold_links
 from partwise.alignment.link_features import _best_other, link_features, source_values
+from partwise.alignment.link_files import GoldLinks
 from partwise.alignment.links import Edges, check_pairs
 from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
 from partwise.alignment.word_features import PATTERNS, fertility_features, pair_features
-from partwise.data.links import GoldLinks
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures.assignment import PAIRS
 

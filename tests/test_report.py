@@ -18,8 +18,8 @@ from partwise.estimators import SequenceLabeler
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.metrics import bootstrap, calibration, chunk_scores, confusion, token_accuracy
 from partwise.report import sequence_report
-from partwise.report.evaluation import Evaluation
-from partwise.report.mistakes import explain_tokens
+from partwise.sequences.evaluation import Evaluation
+from partwise.sequences.mistakes import explain_tokens
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from partwise.data import load_sample
-from partwise.data.tags import spans
 from partwise.estimators import SequenceLabeler, load_model
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.losses import Loss
+from partwise.sequences.tags import spans
 
 TEMPLATES = ["word[-1..1]", "suffix(word,1..2)[0]", "pos[0]"]
 SENTENCES = [

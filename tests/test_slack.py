@@ -15,7 +15,7 @@ from oracles import Enumeration, Interval
 from problems import Enumerated, Tiny, best_output, hamming, slopes, tiny, tiny_multiclass
 
 from partwise.costs import Cost, Hamming, LabelCost
-from partwise.estimators.base import params_from_json, params_to_json
+from partwise.estimation.base import params_from_json, params_to_json
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.features import MatrixFeatures
 from partwise.learners import DCA, SGD, ExactDCA, KBestMIRA, Learner, OneSlack

@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 
 from partwise.data import Columns, load_sample
 from partwise.estimators import SequenceLabeler, StackedLabeler, load_model
-from partwise.estimators.stacked import parts_of, with_column
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.metrics import chunk_scores
+from partwise.sequences.stacked import parts_of, with_column
 from partwise.storage import load, save
 
 LINES = ["word[-1..1]", "short_shape(word)[-1..1]", "suffix(word,2..3)[0]"]

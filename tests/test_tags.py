@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partwise.data import CodedColumn, encode, read_columns
-from partwise.data.tags import (
+from partwise.exceptions import InputError, ParameterError
+from partwise.metrics import chunk_scores
+from partwise.sequences.tags import (
     SCHEMES,
     check,
     convert,
@@ -25,8 +27,6 @@ from partwise.data.tags import (
     spans,
     tags_from_spans,
 )
-from partwise.exceptions import InputError, ParameterError
-from partwise.metrics import chunk_scores
 
 Spans = tuple[list[tuple[int, int, str]], int]
 LETTERS = {"IOB1": "BI", "IOB2": "BI", "IOBES": "BIES", "BILOU": "BILU"}

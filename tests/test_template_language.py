@@ -12,8 +12,8 @@ import pytest
 
 from partwise.data import Columns
 from partwise.exceptions import FormatError, InputError, ParameterError, PartwiseError, StorageError
-from partwise.features._template_parse import MAX_OFFSET
-from partwise.features.templates import READY, TemplateIndex, Templates
+from partwise.templates._parse import MAX_OFFSET
+from partwise.templates.template_list import READY, TemplateIndex, Templates
 
 SMALL = {"word": [["the", "Dog"], ["a", "dog"]], "pos": [["D", "N"], ["D", "N"]]}
 

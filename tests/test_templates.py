@@ -18,8 +18,8 @@ import pytest
 from helpers import data_file
 
 from partwise.data import Columns, read_columns
-from partwise.features import _template_index, _template_tables
-from partwise.features.templates import FUNCTIONS, READY, TemplateIndex, Templates, TokenMatrix
+from partwise.templates import _index, _tables
+from partwise.templates.template_list import FUNCTIONS, READY, TemplateIndex, Templates, TokenMatrix
 
 DOCS = Path(__file__).parents[1] / "docs" / "templates.md"
 
@@ -236,10 +236,10 @@ def test_conjunctions_equal_their_definitions(seed: int, folder: Path, monkeypat
     rng = random.Random(seed)
     data, other = random_columns(seed), random_columns(seed + 1000)
     if seed % 3 == 0:  # keys that do not fit are made in steps
-        monkeypatch.setattr(_template_tables, "KEY_LIMIT", 50)
-        monkeypatch.setattr(_template_index, "KEY_LIMIT", 50 * 50)
+        monkeypatch.setattr(_tables, "KEY_LIMIT", 50)
+        monkeypatch.setattr(_index, "KEY_LIMIT", 50 * 50)
     if seed % 3 == 1:  # all tables are hash tables
-        monkeypatch.setattr(_template_tables, "DIRECT", 0)
+        monkeypatch.setattr(_tables, "DIRECT", 0)
     pieces = [(rng.choice(list(SLOW)), rng.randint(-3, 3), rng.random() < 0.3) for _ in range(rng.randint(1, 5))]
     line = " ".join(f"pad({v})[{o}]" if padded else f"{v}[{o}]" for v, o, padded in pieces)
     index, matrix = Templates.parse(line).fit_transform(data)

@@ -1,8 +1,5 @@
-"""Word alignment: generative models trained on plain sentence pairs, symmetrisation, association of words."""
+"""Word alignment: discriminative and generative models, symmetrisation, scores, reports and commands."""
 
-from partwise.alignment.association import association
-from partwise.alignment.generative import GenerativeAligner
-from partwise.alignment.matrices import LinkMatrices, LinkPosteriors
-from partwise.alignment.symmetrise import symmetrise
+from partwise._lazy import attach
 
-__all__ = ["GenerativeAligner", "LinkMatrices", "LinkPosteriors", "association", "symmetrise"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from partwise.alignment._expectation import Tables
 from partwise.alignment._jumps import weights_to_jumps
 from partwise.alignment._training import TrainedModel, Training
-from partwise.estimators.base import GuardedCheckpoint
+from partwise.estimation.base import GuardedCheckpoint
 from partwise.learners.base import Record
 
 __all__ = ["JUMP_KEYS", "TrainingCheckpoint", "restored", "run_plan", "stored"]

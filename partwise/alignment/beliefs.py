@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from partwise.alignment.bitext import Bitext
 from partwise.alignment.links import SentencePair
-from partwise.data.bitext import Bitext
 from partwise.exceptions import InputError, unknown_name
 
 __all__ = ["Beliefs", "WordCounts", "common_words", "trained_on_raw_text", "word_counts"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from partwise.alignment.link_files import Link
 from partwise.alignment.links import Floats
-from partwise.data.links import Link
-from partwise.estimators.explanation import Contribution
+from partwise.estimation.contribution import Contribution
 from partwise.exceptions import InputError
 
 __all__ = ["LinkExplanation", "explain_link", "link_margins"]

@@ -20,11 +20,11 @@ from partwise.alignment._schedule import JUMP_KEYS, TrainingCheckpoint, restored
 from partwise.alignment._training import MODELS, Training, blocks_of_equal_size
 from partwise.alignment._vocabulary import WordIndex
 from partwise.alignment.association import association
+from partwise.alignment.bitext import Bitext
 from partwise.alignment.matrices import LinkMatrices, LinkPosteriors
 from partwise.alignment.symmetrise import SYMMETRISATIONS, Link, symmetrise
-from partwise.data.bitext import Bitext
-from partwise.estimators.base import StoredModel, thread_count
-from partwise.estimators.conduct import Estimator, check_is_fitted
+from partwise.estimation.base import StoredModel, thread_count
+from partwise.estimation.conduct import Estimator, check_is_fitted
 from partwise.exceptions import InputError, ParameterError, unknown_name
 from partwise.progress import Progress
 from partwise.storage import check_writable, pack_strings, unpack_strings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from partwise.alignment.link_files import GoldLinks, Link
 from partwise.alignment.links import SentencePair
-from partwise.data.links import GoldLinks, Link
 from partwise.exceptions import InputError
 
 __all__ = ["gold_links"]

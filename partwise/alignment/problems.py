@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise.alignment.feature_map import ALIGNMENT_MODELS, AlignmentFeatures
+from partwise.alignment.link_files import GoldLinks, Link
 from partwise.costs import PartCost
-from partwise.data.links import GoldLinks, Link
 from partwise.exceptions import InputError
 from partwise.features.part_rows import PartFeatures
 from partwise.learners import Learner

@@ -1,16 +1,19 @@
 """Commands by name: what a command is, and where commands are found.
 
-A file of ``partwise/cli/commands`` that defines ``COMMAND`` is the command of that name; other packages add
-theirs as entry points of the group ``partwise.commands``, each a :class:`Command`.
+A file of ``partwise/<task>/commands`` that defines ``COMMAND`` is the command of that name: a task registers a command
+by putting a file there. Other packages add theirs as entry points of the group ``partwise.commands``, each a
+:class:`Command`.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from partwise.exceptions import PartwiseError
 
@@ -50,18 +53,27 @@ class Command:
     rank: int = 100
 
 
-def builtin_names() -> list[str]:
-    """Names of the commands that come with partwise, found without importing them."""
-    from partwise.cli import commands
+@functools.cache
+def _builtin() -> dict[str, str]:
+    """The module of each command that comes with partwise, found without importing any."""
+    root = Path(__file__).parents[1]
+    found = {}
+    for folder in sorted(root.glob("*/commands")):
+        for module in pkgutil.iter_modules([str(folder)]):
+            if not module.name.startswith("_"):
+                found[module.name.replace("_", "-")] = f"partwise.{folder.parent.name}.commands.{module.name}"
+    return found
 
-    return [module.name.replace("_", "-") for module in pkgutil.iter_modules(commands.__path__)]
+
+def builtin_names() -> list[str]:
+    """Names of the commands that come with partwise."""
+    return sorted(_builtin())
 
 
 def find_command(name: str) -> Command | None:
     """The command of that name, importing no other; None where there is none."""
-    if name in builtin_names():
-        module = importlib.import_module(f"partwise.cli.commands.{name.replace('-', '_')}")
-        found: Command = module.COMMAND
+    if name in _builtin():
+        found: Command = importlib.import_module(_builtin()[name]).COMMAND
         return found
     return _plugged_in().get(name)
 

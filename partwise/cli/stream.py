@@ -1,12 +1,14 @@
-"""A pipe that is never kept waiting for what could be done already."""
+"""Streams of commands: targets that appear when complete, and a pipe that is never kept waiting without need."""
 
 from __future__ import annotations
 
 import select
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO
 
-__all__ = ["Attentive"]
+__all__ = ["Attentive", "opened"]
 
 
 class Attentive:
@@ -31,3 +33,21 @@ class Attentive:
             return bool(select.select([self.stream], [], [], 0)[0])
         except (OSError, ValueError):  # not a file of the system, or a system that cannot tell
             return False
+
+
+@contextmanager
+def opened(target: str) -> Iterator[Callable[[str], object]]:
+    """A function that writes text: at once to standard output; a file appears when all of it is written."""
+    from partwise.data.streams import open_target
+
+    if target != "-":
+        with open_target(target, "utf-8") as write:
+            yield write
+        return
+
+    def show(text: str) -> None:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+
+    sys.stdout.flush()
+    yield show

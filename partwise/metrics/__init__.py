@@ -2,29 +2,9 @@
 
 Tags are lists of sentences, each a list of strings, or ``(codes, vocab, offsets)`` as in
 ``partwise.data.CodedColumn``; the gold tags and the predicted ones may come in different forms. Scores are
-fractions; only ``report`` shows percent.
+fractions; only ``report`` shows percent. What all tasks use lives here; the scores of one task live with it.
 """
 
-from partwise.metrics.alignment import AlignmentScores, alignment_bootstrap, alignment_scores
-from partwise.metrics.chunks import ChunkCounts, ChunkScores, chunk_scores
-from partwise.metrics.probabilities import Calibration, calibration
-from partwise.metrics.resampling import Bootstrap, PairedBootstrap, bootstrap, paired_bootstrap
-from partwise.metrics.tokens import Confusion, confusion, token_accuracy
+from partwise._lazy import attach
 
-__all__ = [
-    "AlignmentScores",
-    "Bootstrap",
-    "Calibration",
-    "ChunkCounts",
-    "ChunkScores",
-    "Confusion",
-    "PairedBootstrap",
-    "alignment_bootstrap",
-    "alignment_scores",
-    "bootstrap",
-    "calibration",
-    "chunk_scores",
-    "confusion",
-    "paired_bootstrap",
-    "token_accuracy",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,12 +1,8 @@
 """Reports: one self-contained HTML page a run, with scores, pictures and the errors, that opens offline.
 
-``page`` and ``charts`` know nothing of models; ``sequence`` fills them for sequence labellers,
-``alignment`` for word aligners, ``topics`` for topic models.
+``page`` and ``charts`` know nothing of models; each task fills them in a file ``report.py`` of its own.
 """
 
-from partwise.report.alignment import alignment_report
-from partwise.report.page import Page
-from partwise.report.sequence import sequence_report
-from partwise.report.topics import topic_report
+from partwise._lazy import attach
 
-__all__ = ["Page", "alignment_report", "sequence_report", "topic_report"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

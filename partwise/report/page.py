@@ -69,7 +69,7 @@ class Page:
         self.title, self.subtitle = title, subtitle
         self.sections: list[Section] = []
         self._data: dict[str, Any] = {}
-        self._scripts = ["report.js"]
+        self._scripts = [("report.js", "partwise.report")]
 
     def section(self, name: str, heading: str, lead: object = "") -> Section:
         """A new section; ``name`` is its anchor."""
@@ -82,13 +82,13 @@ class Page:
         """Put data into the page as JSON, in a ``<script type="application/json" id="name">``."""
         self._data[name] = value
 
-    def script(self, file: str) -> None:
-        """Run a script of this package, after ``report.js`` and the scripts added before."""
-        self._scripts.append(file)
+    def script(self, file: str, package: str) -> None:
+        """Run a script that lies in a package, after ``report.js`` and the scripts added before."""
+        self._scripts.append((file, package))
 
     def render(self) -> Html:
         """The whole page."""
-        scripts = [_resource(file) for file in self._scripts]
+        scripts = [_resource(file, package) for file, package in self._scripts]
         allowed = " ".join(f"'sha256-{_digest(text)}'" for text in scripts)
         policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'"
         links = [tag("a", section.heading, href=f"#{section.name}") for section in self.sections]
@@ -129,8 +129,8 @@ class Page:
             raise failed(name, "cannot be written", error) from error
 
 
-def _resource(file: str) -> str:
-    return files("partwise.report").joinpath(file).read_text("utf-8")
+def _resource(file: str, package: str = "partwise.report") -> str:
+    return files(package).joinpath(file).read_text("utf-8")
 
 
 def _digest(text: str) -> str:

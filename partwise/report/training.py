@@ -1,18 +1,19 @@
 """How a model was trained, for any report: the facts of the run, its settings, its learning curves.
 
-``training`` is what :func:`partwise.report.evaluation.trace` makes of a model.
+``training`` is what :func:`trace` makes of a model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from partwise.report import charts
 from partwise.report.markup import Html, count, number, percent, tag
 from partwise.report.page import Page, details, figure, paragraph, side_by_side, switch
 
-__all__ = ["STATUS", "learning_curves", "setting_facts", "training_facts"]
+__all__ = ["STATUS", "learning_curves", "setting_facts", "trace", "training_facts"]
 
 STATUS = {
     "converged": "converged",
@@ -22,6 +23,33 @@ STATUS = {
     "early_stopping": "stopped early: the held-out score no longer rose",
     "interrupted": "interrupted",
 }
+
+
+def trace(model: Any) -> dict[str, Any]:
+    """The learner's trace, with the best lower bound so far and the gap to it."""
+    result = model.result_
+    records, bound = [], None
+    for record in result.trace:
+        if record.dual is not None:
+            bound = record.dual if bound is None else max(bound, record.dual)
+        line = asdict(record)
+        line["bound"] = bound
+        line["gap"] = None if record.objective is None or bound is None else record.objective - bound
+        records.append(line)
+    certificate = result.certificate
+    return {
+        "records": records,
+        "status": result.status,
+        "best_step": result.best_step,
+        "certificate": None
+        if certificate is None
+        else {
+            "primal": certificate.primal,
+            "dual": certificate.dual,
+            "gap": certificate.gap,
+            "relative_gap": certificate.relative_gap,
+        },
+    }
 
 
 def training_facts(run: dict[str, Any], info: Mapping[str, Any]) -> list[tuple[object, object]]:

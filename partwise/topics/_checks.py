@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import ParameterError, unknown_name
+from partwise.exceptions import ParameterError, unknown_name
 
 __all__ = ["at_least", "one_of", "positive", "seed_of"]
 

@@ -11,9 +11,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.base import StoredModel
-from ..exceptions import InputError, StorageError
-from ..storage import Checkpoint, pack_strings, unpack_strings
+from partwise.estimation.base import StoredModel
+from partwise.exceptions import InputError, StorageError
+from partwise.storage import Checkpoint, pack_strings, unpack_strings
+
 from .corpus import Corpus
 
 __all__ = ["CheckpointSource", "Keeper", "State", "StateMixin"]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..exceptions import InputError
+from partwise.exceptions import InputError
 
 __all__ = ["MISSING", "Corpus", "encode_labels", "pack"]
 

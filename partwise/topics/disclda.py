@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..exceptions import InputError, ParameterError
+from partwise.exceptions import InputError, ParameterError
+
 from ._checks import at_least, one_of, positive, seed_of
 from ._state import CheckpointSource, Keeper, State, StateMixin
 from .corpus import MISSING, Corpus, encode_labels, pack

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..exceptions import InputError, ParameterError
+from partwise.exceptions import InputError, ParameterError
+
 from ._checks import at_least, one_of, positive, seed_of
 from ._gibbs import count_topics, lda_sweep, padded
 from ._parallel import blocks_of, run_all

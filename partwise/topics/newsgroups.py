@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..exceptions import FormatError, InputError, unknown_name
+from partwise.exceptions import FormatError, InputError, unknown_name
+
 from .text import CountText
 
 __all__ = ["HEADERS", "Newsgroups", "count_newsgroups", "find_newsgroups", "read_newsgroups"]

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..exceptions import ParameterError, unknown_name
+from partwise.exceptions import ParameterError, unknown_name
+
 from ._bridge import GEOMETRIC, HARMONIC, OPTIMAL, annealed_documents, sampled_documents
 from ._parallel import blocks_of, run_all
 from .corpus import Corpus

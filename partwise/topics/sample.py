@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from ..exceptions import unknown_name
+from partwise.exceptions import unknown_name
 
 __all__ = ["Documents", "load_documents"]
 

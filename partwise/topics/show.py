@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..exceptions import InputError
+from partwise.exceptions import InputError
 
 __all__ = [
     "StrongTopics",

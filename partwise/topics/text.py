@@ -16,7 +16,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..exceptions import InputError, ParameterError
+from partwise.exceptions import InputError, ParameterError
+
 from ._state import StateMixin
 from .stopwords import STOP_WORDS
 

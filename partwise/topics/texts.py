@@ -10,8 +10,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.base import MODELS
-from ..exceptions import InputError, ParameterError, StorageError
+from partwise.estimation.base import MODELS
+from partwise.exceptions import InputError, ParameterError, StorageError
+
 from ._state import CheckpointSource, State, StateMixin
 from .corpus import pack
 from .disclda import DiscLDA

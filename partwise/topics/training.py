@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import InputError
+from partwise.exceptions import InputError
+
 from ._state import State
 from .corpus import MISSING, Corpus
 from .engines import GibbsEngine, JointChain, VariationalEngine, phi_from_counts

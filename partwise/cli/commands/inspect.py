@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import STATUS, print_json, print_table, size_of
-from partwise.cli.models import stages
 from partwise.cli.registry import Command
 from partwise.exceptions import InputError
+from partwise.sequences.commands._models import stages
 
 if TYPE_CHECKING:
     from partwise.storage import Description
@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _has_weights(kind: str) -> bool:
-    from partwise.estimators import StackedLabeler
-    from partwise.estimators.base import MODELS
+    from partwise.estimation.base import MODELS
+    from partwise.sequences.stacked import StackedLabeler
 
     return hasattr(MODELS.get(kind), "top_weights") or kind == StackedLabeler.kind
 
@@ -91,7 +91,7 @@ def read_weights(args: argparse.Namespace) -> dict[str, Any]:
     """The strongest weights for and against each label, and all transitions."""
     import numpy as np
 
-    from partwise.estimators import load_model
+    from partwise.estimation.base import load_model
 
     model = stages(load_model(args.model))[-1]
     labels = list(model.classes_)

@@ -1,0 +1,393 @@
+"""WordAligner: learns word alignment from a hundred gold sentence pairs, on top of what raw text teaches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.alignment.beliefs import Beliefs, common_words, trained_on_raw_text, word_counts
+from partwise.alignment.explanation import LinkExplanation, explain_link, link_margins
+from partwise.alignment.feature_map import (
+    ALIGNMENT_MODELS,
+    AlignmentFeatures,
+    FeatureMap,
+    check_fertility,
+    fertility_of,
+)
+from partwise.alignment.gold import gold_links
+from partwise.alignment.link_features import LinkSource
+from partwise.alignment.link_files import Link
+from partwise.alignment.links import Floats, SentencePair, check_pairs
+from partwise.alignment.problems import (
+    alignment_problem,
+    check_learner,
+    fingerprint,
+    link_array,
+    link_costs,
+    training_targets,
+)
+from partwise.alignment.scores import alignment_scores
+from partwise.costs import PartCost
+from partwise.estimation.base import (
+    GuardedCheckpoint,
+    StoredModel,
+    make_learner,
+    make_loss,
+    params_from_json,
+    params_to_json,
+    restore,
+    thread_count,
+)
+from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.results import result_from_json, result_to_json
+from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
+from partwise.learners import Learner, Result
+from partwise.learners.base import Callback
+from partwise.losses import Loss
+from partwise.problem import Problem
+from partwise.progress import Progress
+from partwise.storage import check_writable, pack_strings, unpack_strings
+from partwise.storage import load as load_file
+from partwise.structures.assignment import Assignment
+
+if TYPE_CHECKING:
+    from partwise.alignment import GenerativeAligner
+
+__all__ = ["WordAligner"]
+
+BLOCK_EDGES = 200_000  # possible links whose features are in memory at a time in prediction
+
+
+class WordAligner(StoredModel, Estimator):
+    """argmax over alignments y of Σ_jk w·f(x_jk) y_jk, with fertilities and pairs of links where the model has them.
+
+    Eqs. (3.1)–(3.3) of Lacoste-Julien (2009), trained by maximising the margin over gold sentence pairs, eq. (3.5).
+
+    Parameters
+    ----------
+    generative : GenerativeAligner, optional
+        Fitted on raw text: its posteriors and associations are the features that matter most. One that is not fitted,
+        or if absent an HMM, is trained by ``fit`` on ``bitext`` and the training pairs.
+    model : {"M", "M+F", "M+Q", "M+F+Q"}
+        Matching; with fertilities; with pairs of neighbouring links (a quadratic assignment); with both.
+    beliefs : tuple of str, optional
+        Which of the generative aligner's models give posteriors; all of them if absent.
+    sources : tuple of callables
+        More edge features: each maps sentence pairs to {name: one (J, K) matrix a pair}.
+    max_fertility : int
+        Largest number of links of a word in the models with F.
+    false_positive, false_negative : float
+        c⁺ and c⁻ of the cost, eq. (2.10). Links that are only possible cost nothing either way.
+    infeasible : {"error", "nearest"}
+        Gold alignments that the model cannot produce: an error that names pair and link, or train on the largest
+        feasible subset of their links.
+    candidates : float
+        In the models with Q only links that some belief gives at least this much are considered.
+    exact : bool
+        In the models with Q: predict by an integer program, or by rounding its linear relaxation.
+    time_limit : float, optional
+        In the models with Q: seconds for the search in one sentence pair; a :class:`SolverError` ends longer ones.
+    frequent : int
+        So many most frequent words of each side have features of their own.
+    lexicon_count : int
+        Words that are this frequent in the training pairs have fertility penalties of their own.
+    loss, learner, C, max_passes, learner_options, patience, random_state, n_jobs, verbose
+        As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
+        learner that keeps weights ≥ 0.
+
+    Attributes
+    ----------
+    theta_ : (dim,) weights, named by ``feature_names_``
+    generative_ : GenerativeAligner
+    result_ : Result with the trace, the certificate and the status
+    n_pairs_ : number of training pairs
+
+    Examples
+    --------
+    >>> from partwise.data import load_sample_alignments
+    >>> train, test = load_sample_alignments("train"), load_sample_alignments("test")
+    >>> aligner = WordAligner(model="M", infeasible="nearest", max_passes=30).fit(train.bitext, train.gold)
+    >>> aligner.score(test.bitext, test.gold) > 0.8
+    True
+    >>> aligner.predict([("the cat sleeps".split(), "le chat dort".split())])
+    [[(0, 0), (1, 1), (2, 2)]]
+    """
+
+    kind = "word-aligner"
+    info_: dict[str, Any]  # what commands note about the files, if they do
+
+    def __init__(
+        self,
+        generative: GenerativeAligner | None = None,
+        *,
+        model: str = "M",
+        beliefs: tuple[str, ...] | None = None,
+        sources: tuple[LinkSource, ...] = (),
+        max_fertility: int = 2,
+        false_positive: float = 1.0,
+        false_negative: float = 3.0,
+        infeasible: str = "error",
+        candidates: float = 0.01,
+        exact: bool = True,
+        time_limit: float | None = None,
+        frequent: int = 5,
+        lexicon_count: int = 5,
+        loss: Any = None,
+        learner: Any = "extragradient",
+        C: float = 1.0,
+        max_passes: int | None = None,
+        learner_options: dict[str, Any] | None = None,
+        patience: int | None = None,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+    ) -> None:
+        self.generative, self.model, self.beliefs, self.sources = generative, model, beliefs, sources
+        self.max_fertility, self.infeasible = max_fertility, infeasible
+        self.false_positive, self.false_negative = false_positive, false_negative
+        self.candidates, self.exact, self.time_limit = candidates, exact, time_limit
+        self.frequent, self.lexicon_count = frequent, lexicon_count
+        self.loss, self.learner, self.C, self.max_passes = loss, learner, C, max_passes
+        self.learner_options, self.patience, self.random_state = learner_options, patience, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
+
+    def __sklearn_clone__(self) -> Self:
+        """The same settings; what the generative aligner has learned from raw text is one of them."""
+        return self.unfitted()
+
+    # training
+
+    def check_settings(self) -> None:
+        """Raise an error for settings that cannot work, before anything is computed."""
+        if self.model not in ALIGNMENT_MODELS:
+            raise unknown_name("model", self.model, ALIGNMENT_MODELS)
+        if self.infeasible not in ("error", "nearest"):
+            raise ParameterError("infeasible", "WordAligner", "'error' or 'nearest'", self.infeasible)
+        for name in ("false_positive", "false_negative", "candidates", "frequent", "lexicon_count"):
+            if not getattr(self, name) >= 0:
+                raise ParameterError(name, "WordAligner", "a number ≥ 0", getattr(self, name))
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ParameterError("time_limit", "WordAligner", "a positive number of seconds", self.time_limit)
+        check_fertility(self.model, self.max_fertility)
+        thread_count(self.n_jobs)
+        self._settings()
+
+    def _settings(self) -> tuple[Learner, Loss]:
+        options = dict(self.learner_options or {})
+        learner = make_learner(self.learner, self.C, self.max_passes, self.random_state, options)
+        return learner, make_loss(self.loss, learner, usual="svm")
+
+    def fit(
+        self,
+        X: Sequence[SentencePair],
+        y: Sequence[Any],
+        *,
+        bitext: Any = None,
+        dev: tuple[Sequence[SentencePair], Sequence[Any]] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on sentence pairs X with gold links y. Ctrl-C ends training and keeps the best weights so far.
+
+        Parameters
+        ----------
+        X : Bitext, or pairs (source words, target words)
+        y : gold alignments, one a pair
+            Links (j, k), counted from 0, all of them sure; or (sure links, possible links).
+        bitext : Bitext or pairs without links, optional
+            Raw text for the generative aligner, where no fitted one was given.
+        dev : (X, y), optional
+            Held-out pairs: the pass of least error rate on them is kept.
+        callbacks : of (record, θ) → True to stop
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        """
+        self.check_settings()
+        check_learner(*self._settings(), self.model)
+        check_pairs(X)
+        gold = gold_links(X, y)
+        if len(X) == 0:
+            raise InputError("there are no sentence pairs to train on")
+        if dev is not None:
+            gold_links(*dev)
+        if checkpoint is not None:
+            check_writable(checkpoint)
+        sizes = np.array([(len(source), len(target)) for source, target in X])
+        targets = training_targets(sizes, gold, fertility_of(self.model, self.max_fertility), self.infeasible)
+        cost = link_costs(gold, targets, sizes, self.false_positive, self.false_negative)
+        self.generative_ = trained_on_raw_text(self.generative, X, bitext, n_jobs=self.n_jobs, verbose=self.verbose)
+        self.map_ = self._feature_map(common_words(X, self.lexicon_count))
+        parts = self.map_(X, keep=[link_array(links.sure) for links in gold])
+        self.feature_names_, self.n_pairs_ = parts.names, len(X)
+        problem = alignment_problem(parts, targets, cost, self._settings()[1], thread_count(self.n_jobs))
+        score = None if dev is None else self._scorer(*dev)
+        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, cost, dev))
+        start = None if keep is not None and keep.exists() else self._start(X, y, dev)
+        if start is not None and start.status == "interrupted":
+            self.result_ = Result(np.pad(start.theta, (0, problem.dim - len(start.theta))), [], None, "interrupted", 0)
+        else:
+            self.result_ = self._learn(problem, start, score, callbacks, keep)
+        self.theta_ = self.result_.theta
+        return self
+
+    def _learn(self, problem: Problem, start: Result | None, score: Any, callbacks: Any, keep: Any) -> Result:
+        learner, _ = self._settings()
+        theta = None if start is None else np.pad(start.theta, (0, problem.dim - len(start.theta)))
+        with Progress(learner.max_passes, f"aligner {self.model}") if self.verbose else nullcontext() as progress:
+            watching = [*callbacks, *([progress] if progress is not None else [])]
+            return learner.fit(
+                problem, theta=theta, score=score, patience=self.patience, callbacks=watching, checkpoint=keep
+            )
+
+    def _start(self, X: Any, y: Any, dev: Any) -> Result | None:
+        """Where the models with Q begin: at the solution without pairs of links, whose passes cost a fraction."""
+        simpler, _, quadratic = self.model.rpartition("+")
+        if quadratic != "Q":
+            return None
+        first = self.unfitted().set_params(model=simpler, generative=self.generative_, max_passes=None)
+        return first.fit(X, y, dev=dev).result_
+
+    def _feature_map(self, lexicon: tuple[Sequence[str], Sequence[str]]) -> FeatureMap:
+        names = tuple(self.generative_.models_) if self.beliefs is None else tuple(self.beliefs)
+        return FeatureMap(
+            self.model, (Beliefs(self.generative_, names), *self.sources), word_counts(self.generative_), lexicon,
+            self.max_fertility, self.frequent, self.candidates, self.time_limit,
+        )  # fmt: skip
+
+    def _fingerprint(self, problem: Problem, cost: PartCost, dev: Any) -> str:
+        unstated = ("generative", "sources", "n_jobs", "verbose", "exact")
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in unstated}
+        held_out = None if dev is None else [list(dev[0]), [sorted(links.possible) for links in gold_links(*dev)]]
+        return fingerprint(problem, cost, sorted(params.items()), held_out)
+
+    def _scorer(self, X: Sequence[SentencePair], y: Sequence[Any]) -> Any:
+        gold, parts = gold_links(X, y), self.map_(X)
+
+        def score(theta: Floats) -> float:
+            return 1.0 - alignment_scores(gold, self._decode(parts, theta)).aer
+
+        return score
+
+    # prediction
+
+    def _decode(self, parts: AlignmentFeatures, theta: Floats) -> list[list[Link]]:
+        space, features = parts.space, parts.features
+        found = []
+        for i in range(len(space)):
+            scores = features.scores(i, theta)
+            if isinstance(space, Assignment) and not self.exact:
+                best = space.solve(i, scores, relaxed=True).parts
+            else:
+                best = space.argmax(i, scores)
+            found.append([(int(j), int(k)) for j, k in space.decode(i, best)])
+        return found
+
+    def _blocks(self, X: Sequence[SentencePair]) -> Iterator[AlignmentFeatures]:
+        """The parts of some pairs after the others, so that memory does not grow with their number."""
+        check_is_fitted(self, "theta_")
+        check_pairs(X)
+        block: list[SentencePair] = []
+        edges = 0
+        for pair in X:
+            block.append(pair)
+            edges += len(pair[0]) * len(pair[1])
+            if edges >= BLOCK_EDGES:
+                yield self.map_(block)
+                block, edges = [], 0
+        if block:
+            yield self.map_(block)
+
+    def predict(self, X: Sequence[SentencePair]) -> list[list[Link]]:
+        """The links (j, k) of every pair, in order."""
+        return [links for parts in self._blocks(X) for links in self._decode(parts, self.theta_)]
+
+    def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
+        """s_jk of every possible link, one (J, K) matrix a pair: above 0 speaks for a link by itself."""
+        return [
+            parts.features.scores(i, self.theta_)[: size.prod()].reshape(size)
+            for parts in self._blocks(X)
+            for i, size in enumerate(parts.edges.lengths)
+        ]
+
+    def predict_margins(self, X: Sequence[SentencePair]) -> list[Floats]:
+        """Best score with the link minus best score without it, (J, K) a pair: > 0 where it is predicted.
+
+        How sure the whole model is, all constraints considered. One search a possible link: for M and M+F.
+        """
+        if "Q" in self.model:
+            raise ParameterError("model", "predict_margins", "'M' or 'M+F'", self.model)
+        return [
+            link_margins(parts.space, i, parts.features.scores(i, self.theta_))
+            for parts in self._blocks(X)
+            for i in range(len(parts.space))
+        ]
+
+    def explain(self, pair: SentencePair, link: Link) -> LinkExplanation:
+        """Why this link, or why not: weights times values of the features that speak for and against it."""
+        check_is_fitted(self, "theta_")
+        parts = self.map_([pair])
+        found = self._decode(parts, self.theta_)[0]
+        return explain_link(parts, self.theta_, self.feature_names_, pair, (int(link[0]), int(link[1])), found)
+
+    def score(self, X: Sequence[SentencePair], y: Sequence[Any]) -> float:
+        """1 − AER, so that more is better."""
+        return 1.0 - alignment_scores(gold_links(X, y), self.predict(X)).aer
+
+    # storage
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_is_fitted(self, "theta_")
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in ("generative", "sources")}
+        inner, arrays = self.generative_.to_state()
+        header = {
+            "params": params_to_json(params),
+            "generative": inner,
+            "sources": len(self.sources),
+            "lexicon": [list(side) for side in self.map_.lexicon],
+            "pairs": self.n_pairs_,
+            "result": result_to_json(self.result_),
+            "info": getattr(self, "info_", {}),
+        }
+        arrays = {f"generative/{name}": array for name, array in arrays.items()}
+        arrays["theta"] = self.theta_
+        arrays["names_bytes"], arrays["names_offsets"] = pack_strings(self.feature_names_)
+        return header, arrays
+
+    @classmethod
+    def from_state(
+        cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], sources: tuple[LinkSource, ...] = ()
+    ) -> Self:
+        from partwise.alignment import GenerativeAligner
+
+        if header["sources"] != len(sources):
+            given = f"{len(sources)} were given" if sources else "WordAligner.load(path, sources=(…)) takes them"
+            raise StorageError(f"it was trained with {header['sources']} sources, which a file cannot hold; {given}")
+        own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("generative/")}
+        params = {**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0, "sources": sources}
+        self = cls(GenerativeAligner.from_state(header["generative"], own), **params)
+        self.check_settings()
+        self.generative_ = self.generative  # type: ignore[assignment]
+        self.theta_ = np.asarray(arrays["theta"])
+        self.result_ = result_from_json(header["result"], self.theta_)
+        self.feature_names_ = unpack_strings(arrays["names_bytes"], arrays["names_offsets"])
+        (first, second), self.n_pairs_ = header["lexicon"], int(header["pairs"])
+        self.map_ = self._feature_map((first, second))
+        if self.map_([(["a"], ["b"])]).names != self.feature_names_ or len(self.theta_) != len(self.feature_names_):
+            raise StorageError("the weights are not those of the features that the settings describe")
+        self.info_ = dict(header.get("info", {}))
+        return self
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, mmap: bool = False, sources: tuple[LinkSource, ...] = ()) -> Self:
+        """Read a model written by :meth:`save`. Functions are not stored: give ``sources`` as in training again."""
+        stored = load_file(path, cls.kind, mmap=mmap)
+        maker: Any = SimpleNamespace(kind=cls.kind, from_state=partial(cls.from_state, sources=sources))
+        model: Self = restore(maker, path, stored.header, stored.arrays)
+        return model

@@ -1,0 +1,197 @@
+"""What all estimators share: losses and learners from their names, threads, and one-file storage."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import asdict
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.exceptions import InputError, ParameterError, PartwiseError, StorageError
+from partwise.learners import Learner, find_learner
+from partwise.losses import Loss
+from partwise.storage import Checkpoint
+from partwise.storage import load as load_file
+from partwise.storage import save as save_file
+
+__all__ = ["MODELS", "GuardedCheckpoint", "StoredModel", "load_model", "make_learner", "make_loss", "thread_count"]
+
+
+def make_loss(loss: Any, learner: Any = None, usual: str = "crf") -> Loss:
+    """A Loss from itself, its name or (β, γ); where none is given, the learner's own or the usual one."""
+    if loss is None:
+        kind = find_learner(learner) if isinstance(learner, str) else learner
+        return Loss.named(getattr(kind, "own_loss", None) or usual)
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str):
+        return Loss.named(loss)
+    if isinstance(loss, (tuple, list)) and len(loss) == 2:
+        return Loss(float(loss[0]), float(loss[1]))
+    raise ParameterError("loss", "partwise", "a name, a Loss or a pair (beta, gamma)", loss)
+
+
+def make_learner(learner: Any, C: float, max_passes: int | None, random_state: int, options: dict[str, Any]) -> Learner:
+    """A Learner from itself or its name and settings."""
+    if isinstance(learner, Learner):
+        return learner
+    kind = find_learner(learner)
+    settings: dict[str, Any] = {"C": C, "random_state": random_state, **options}
+    if max_passes is not None:
+        settings["max_passes"] = max_passes
+    known = set(kind.__dataclass_fields__)
+    for name in settings:
+        if name not in known:
+            raise ParameterError("learner_options", kind.__name__, f"among {', '.join(sorted(known))}", name)
+    return kind(**settings)
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Threads for ``n_jobs``, as in scikit-learn: −1 is all cores."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
+        raise ParameterError("n_jobs", "partwise", "a positive number, or -1 for all cores", n_jobs)
+    if n_jobs > 0:
+        return n_jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class GuardedCheckpoint:
+    """A checkpoint that belongs to one run: same settings, same data."""
+
+    def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
+        self.file, self.fingerprint = Checkpoint(path), fingerprint
+
+    def due(self, step: int) -> bool:
+        return self.file.due(step)
+
+    def exists(self) -> bool:
+        return self.file.exists()
+
+    def save(self, state: dict[str, Any]) -> None:
+        self.file.save({**state, "fingerprint": self.fingerprint})
+
+    def load(self) -> dict[str, Any]:
+        state = self.file.load()
+        if state.pop("fingerprint", None) != self.fingerprint:
+            raise InputError(
+                f"checkpoint {self.file.path} belongs to another run (other settings or data); "
+                "remove it, or continue with what it was made from"
+            )
+        return state
+
+
+MODELS: dict[str, type[StoredModel]] = {}
+# The module whose import makes a kind known.
+_HOMES = {
+    "count-text": "partwise.topics.text",
+    "disclda": "partwise.topics.disclda",
+    "generative-aligner": "partwise.alignment.generative",
+    "lda": "partwise.topics.lda",
+    "sequence-labeler": "partwise.sequences.labeler",
+    "stacked-labeler": "partwise.sequences.stacked",
+    "structured-classifier": "partwise.estimation.structured",
+    "text-topics": "partwise.topics.texts",
+    "word-aligner": "partwise.alignment.aligner",
+}
+
+
+class StoredModel:
+    """A fitted estimator that saves to and loads from one file. Subclasses name their ``kind`` and their state."""
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in cls.__dict__:
+            MODELS[cls.kind] = cls
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(JSON-able header, arrays) of the fitted model."""
+        raise TypeError(f"{type(self).__name__} cannot be stored")
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The model of a stored state."""
+        raise TypeError(f"{cls.__name__} cannot be stored")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file; an existing one is replaced only when the new one is complete."""
+        header, arrays = self.to_state()
+        save_file(path, self.kind, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, mmap: bool = False) -> Self:
+        """Read a model written by :meth:`save`. Nothing in the file is executed."""
+        stored = load_file(path, cls.kind, mmap=mmap)
+        return restore(cls, path, stored.header, stored.arrays)
+
+
+def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
+    """Read a model of any kind."""
+    stored = load_file(path, mmap=mmap)
+    if stored.kind in _HOMES:
+        importlib.import_module(_HOMES[stored.kind])
+    if stored.kind not in MODELS:
+        known = ", ".join(sorted({*MODELS, *_HOMES}))
+        raise StorageError(f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {known}")
+    return restore(MODELS[stored.kind], path, stored.header, stored.arrays)
+
+
+def restore(kind: Any, path: Any, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+    """``from_state``, with whatever goes wrong in it told as a fault of the file."""
+    try:
+        return kind.from_state(header, arrays)
+    except PartwiseError as error:
+        raise StorageError(f"{os.fspath(path)}: {error}") from error
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, MemoryError) as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise StorageError(f"{os.fspath(path)}: not a complete {kind.kind} ({detail})") from error
+
+
+def params_to_json(params: dict[str, Any]) -> dict[str, Any]:
+    """Constructor parameters in JSON: losses, learners and costs as what they are made of."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Loss):
+            return {"loss": [float(value.beta), float(value.gamma), value.difference, value.slack]}
+        if isinstance(value, Learner):
+            from partwise.learners import LEARNERS
+
+            name = next(n for n, kind in LEARNERS.items() if kind is type(value))
+            return {"learner": name, "settings": plain(asdict(value))}
+        if isinstance(value, dict):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        if isinstance(value, np.generic):
+            return value.item()
+        if value is None or isinstance(value, (str, int, float, bool)):
+            return value
+        if hasattr(value, "text"):  # Templates
+            return value.text
+        return {"repr": repr(value)}
+
+    return {name: plain(value) for name, value in params.items()}
+
+
+def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
+    """The inverse, as far as a fitted model needs it: a value kept only as ``repr`` becomes None."""
+
+    def rich(value: Any) -> Any:
+        if isinstance(value, dict) and set(value) == {"loss"}:
+            return Loss(*value["loss"])
+        if isinstance(value, dict) and set(value) == {"learner", "settings"}:
+            settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in value["settings"].items()}
+            return find_learner(value["learner"])(**settings)
+        if isinstance(value, dict) and set(value) == {"repr"}:
+            return None
+        if isinstance(value, list):
+            return tuple(rich(item) for item in value)
+        return value
+
+    return {name: rich(value) for name, value in params.items()}

@@ -1,0 +1,343 @@
+"""StructuredClassifier: scikit-learn's manners for any structure, also one written in plain Python."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partwise.costs import Cost, Hamming, LabelCost
+from partwise.estimation.base import (
+    GuardedCheckpoint,
+    StoredModel,
+    make_learner,
+    make_loss,
+    params_from_json,
+    params_to_json,
+    restore,
+    thread_count,
+)
+from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.exceptions import InputError, ParameterError, StorageError
+from partwise.features import Features, MatrixFeatures
+from partwise.learners import Certificate, Learner, Record, Result
+from partwise.learners.base import Callback
+from partwise.losses import Loss
+from partwise.problem import Problem
+from partwise.progress import Progress
+from partwise.storage import check_writable
+from partwise.storage import load as load_file
+from partwise.structures.base import CompiledStructure, Structure, argmax, score_of
+
+__all__ = ["StructuredClassifier"]
+
+Floats = NDArray[np.float64]
+
+
+class StructuredClassifier(StoredModel, Estimator):
+    """argmax_{y ∈ Y(x)} θᵀF(x)χ(y) over any output space, learned with any loss and learner that it has oracles for.
+
+    Parameters
+    ----------
+    structure : callable
+        X → Structure: the output spaces of the instances of X. An ``argmax`` in plain Python is enough for the
+        cutting planes, Frank–Wolfe and the online learners.
+    features : callable, optional
+        X → Features, or a list of one matrix F_i (dim × n_parts(i)) an instance, dense or sparse. Without it X itself
+        is that list.
+    loss : str, Loss or (beta, gamma)
+    learner : str or Learner
+    C : float
+        Weight of the losses against ½‖θ‖²: larger means less regularisation.
+    cost : Cost, optional
+        ℓ(y', y), for the loss and for :meth:`score`. Hamming() if absent, the number of missed atoms; where an output
+        may also have too many of them, Hamming(1, 1) counts both.
+    nonnegative : (dim,) bool, optional
+        Weights that must be ≥ 0.
+    max_passes : int, optional
+        The learner's own default if absent.
+    learner_options : dict, optional
+        More settings of the learner, such as {"tolerance": 1e-4}.
+    check_oracle : bool
+        Before training, call the argmax of every instance once, with scores that favour the gold output: an answer
+        that is no output, or that scores less than the gold one, is an error. Switch it off for an argmax that is
+        only approximate.
+    random_state : int
+    n_jobs : int
+        Threads, where structure and features are compiled; −1 for all cores. The result does not depend on it.
+    verbose : int
+        1 shows progress on standard error.
+
+    Attributes
+    ----------
+    theta_ : (dim,) weights
+    result_ : Result with the trace, the certificate and the status
+
+    Examples
+    --------
+    Three labels, the features being the label's own copy of x:
+
+    >>> from partwise import Multiclass
+    >>> def copies(X):
+    ...     return [np.kron(np.eye(3), np.array(x)[:, None]) for x in X]
+    >>> X, y = [[1.0, 0.1], [0.0, 1.0], [-1.0, 0.2], [0.9, -0.1]], [0, 1, 2, 0]
+    >>> model = StructuredClassifier(lambda X: Multiclass(len(X), 3), copies, C=10.0)
+    >>> model.fit(X, y).predict([[0.8, 0.3], [-0.7, 0.0]])
+    [0, 2]
+    >>> model.result_.certificate.relative_gap < 1e-3
+    True
+    """
+
+    kind = "structured-classifier"
+
+    def __init__(
+        self,
+        structure: Callable[[Any], Structure] | None = None,
+        features: Callable[[Any], Features | Sequence[Any]] | None = None,
+        *,
+        loss: Any = "svm",
+        learner: Any = "n_slack",
+        C: float = 1.0,
+        cost: Cost | None = None,
+        nonnegative: ArrayLike | None = None,
+        max_passes: int | None = None,
+        learner_options: dict[str, Any] | None = None,
+        check_oracle: bool = True,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+    ) -> None:
+        self.structure = structure
+        self.features = features
+        self.loss = loss
+        self.learner = learner
+        self.C = C
+        self.cost = cost
+        self.nonnegative = nonnegative
+        self.max_passes = max_passes
+        self.learner_options = learner_options
+        self.check_oracle = check_oracle
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # training
+
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Any],
+        *,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> StructuredClassifier:
+        """Train on the instances X with the outputs y, one each, as the structure's ``encode`` takes them.
+
+        Ctrl-C ends training and keeps the best weights that a pass has certified.
+
+        Parameters
+        ----------
+        callbacks : of (record, θ) → True to stop
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        """
+        learner, loss = self._settings()
+        if checkpoint is not None:
+            check_writable(checkpoint)
+        space, features = self._read(X)
+        problem = Problem(
+            space, features, list(y), loss, self.cost,
+            nonnegative=self.nonnegative, n_threads=thread_count(self.n_jobs),
+        )  # fmt: skip
+        learner.check(problem)
+        if self.check_oracle and "argmax" in space.oracles:
+            _check_oracle(space, list(y))
+        with Progress(learner.max_passes) if self.verbose else nullcontext() as progress:
+            self.result_: Result = learner.fit(
+                problem,
+                callbacks=[*callbacks, *([progress] if progress is not None else [])],
+                checkpoint=None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem)),
+            )
+        self.theta_ = self.result_.theta
+        return self
+
+    def check_settings(self) -> None:
+        """Raise :class:`ParameterError` for settings that cannot be used."""
+        self._settings()
+
+    def _settings(self) -> tuple[Learner, Loss]:
+        thread_count(self.n_jobs)
+        loss = make_loss(self.loss, self.learner)
+        options = dict(self.learner_options or {})
+        return make_learner(self.learner, self.C, self.max_passes, self.random_state, options), loss
+
+    def _fingerprint(self, problem: Problem) -> str:
+        """Of settings, gold outputs and features; the last by the scores that some random weights give."""
+        unstated = ("structure", "features", "n_jobs", "verbose")
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in unstated}
+        digest = hashlib.blake2b(repr(sorted(params.items())).encode())
+        theta = np.random.default_rng(0).normal(size=problem.dim)
+        digest.update(problem.gold_parts().tobytes())
+        for i in range(problem.m):
+            digest.update(problem.scores(i, theta).tobytes())
+        return digest.hexdigest()[:32]
+
+    def _read(self, X: Any) -> tuple[Structure, Features]:
+        """The output spaces and the features of instances."""
+        if not callable(self.structure):
+            expected = "a function of X that returns a Structure"
+            raise ParameterError("structure", "StructuredClassifier", expected, self.structure)
+        space = self.structure(X)
+        if not isinstance(space, Structure):
+            raise ParameterError("structure", "StructuredClassifier", "a function that returns a Structure", space)
+        if len(space) != len(X):
+            raise InputError(f"the structure has {len(space)} instances but X has {len(X)}")
+        given = X if self.features is None else self.features(X)
+        features = given if isinstance(given, Features) else MatrixFeatures(given)
+        return space, features
+
+    # prediction
+
+    @property
+    def coef_(self) -> Floats:
+        """The weights, under the name that scikit-learn's linear models give them."""
+        return self.theta_
+
+    def predict(self, X: Any) -> list[Any]:
+        """The output of largest score of every instance, as the structure's ``decode`` makes it."""
+        space, parts = self._best(X)
+        return [space.decode(i, z) for i, z in enumerate(parts)]
+
+    def _best(self, X: Any) -> tuple[Structure, list[Floats]]:
+        """The parts of the output of largest score of every instance."""
+        check_is_fitted(self, "theta_")
+        space, features = self._read(X)
+        if len(space) and features.dim != len(self.theta_):
+            raise InputError(f"the features have {features.dim} weights; the model has {len(self.theta_)}")
+        return space, [_argmax(space, i, features.scores(i, self.theta_)) for i in range(len(space))]
+
+    def score(self, X: Any, y: Sequence[Any]) -> float:
+        """Minus the mean cost of the predictions, −1/n Σ_i ℓ(ŷ_i, y_i): 0 is perfect, higher is better."""
+        space, found = self._best(X)
+        if len(y) != len(found):
+            raise InputError(f"X has {len(found)} instances but y has {len(y)}")
+        cost, total = self.cost or Hamming(), 0.0
+        for i, (z, truth) in enumerate(zip(found, y, strict=True)):
+            n = space.n_atoms(i)
+            p, q = cost.parts(np.asarray(space.encode(i, truth), float)[:n], i)
+            total += float(p @ z[:n]) + q
+        return -total / max(len(found), 1)
+
+    # storage
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_is_fitted(self, "theta_")
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_STORED}
+        certificate = self.result_.certificate
+        header = {
+            "params": params_to_json(params),
+            "cost": _cost_to_json(self.cost),
+            "result": {
+                "trace": [asdict(record) for record in self.result_.trace],
+                "certificate": None if certificate is None else asdict(certificate),
+                "status": self.result_.status,
+                "best_step": self.result_.best_step,
+            },
+        }
+        arrays = {"theta": self.theta_}
+        if self.nonnegative is not None:
+            arrays["nonnegative"] = np.asarray(self.nonnegative)
+        return header, arrays
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        params = {**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0}
+        model = cls(**params, cost=_cost_from_json(header["cost"]), nonnegative=arrays.get("nonnegative"))
+        model.check_settings()
+        model.theta_ = arrays["theta"]
+        if model.theta_.ndim != 1 or model.theta_.dtype != np.float64 or not np.isfinite(model.theta_).all():
+            raise StorageError("theta is not a vector of finite float64 numbers")
+        result = header["result"]
+        certificate = None if result["certificate"] is None else Certificate(**result["certificate"])
+        trace = [Record(**record) for record in result["trace"]]
+        model.result_ = Result(model.theta_, trace, certificate, result["status"], int(result["best_step"]))
+        return model
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        structure: Callable[[Any], Structure] | None = None,
+        features: Callable[[Any], Features | Sequence[Any]] | None = None,
+        cost: Cost | None = None,
+        mmap: bool = False,
+    ) -> Self:
+        """Read a model written by :meth:`save`. Nothing in the file is executed.
+
+        A file holds weights and settings but no code, so the ``structure`` and ``features`` that the model was
+        trained with have to be given again, and so has a cost of one's own.
+        """
+        stored = load_file(path, cls.kind, mmap=mmap)
+        if cost is not None:
+            stored.header["cost"] = None
+        model: Self = restore(cls, path, stored.header, stored.arrays)
+        return model.set_params(structure=structure, features=features, cost=model.cost if cost is None else cost)
+
+
+_NOT_STORED = ("structure", "features", "cost", "nonnegative")
+
+
+def _cost_to_json(cost: Cost | None) -> Any:
+    if isinstance(cost, LabelCost):
+        return {"labels": cost.cost.tolist()}
+    if isinstance(cost, Hamming):
+        return {"hamming": [cost.false_positive, cost.false_negative]}
+    return None if cost is None else {"own": type(cost).__name__}
+
+
+def _cost_from_json(stored: Any) -> Cost | None:
+    if stored is None:
+        return None
+    if "own" in stored:
+        raise StorageError(f"the model was trained with the cost {stored['own']}; give it to load as cost=…")
+    return LabelCost(stored["labels"]) if "labels" in stored else Hamming(*stored["hamming"])
+
+
+def _argmax(space: Structure, i: int, scores: Floats) -> Floats:
+    """The best parts, checked to be of the right shape and inside the space."""
+    if isinstance(space, CompiledStructure):
+        return space.argmax(i, scores)
+    parts = np.zeros(space.n_parts(i))
+    argmax(space, i, scores, np.zeros(0), parts)
+    return parts
+
+
+def _check_oracle(space: Structure, outputs: Sequence[Any]) -> None:
+    """With the scores 2z − 1 no output is better than the gold one: what ``argmax`` returns must be one, as good."""
+    name = type(space).__name__
+    for i, y in enumerate(outputs):
+        gold = np.asarray(space.encode(i, y), float)
+        scores = 2.0 * gold - 1.0
+        found = _argmax(space, i, scores)
+        if type(space).decode is not Structure.decode:
+            try:
+                again = np.asarray(space.encode(i, space.decode(i, found)), float)
+            except Exception as error:
+                raise InputError(f"{name}.argmax returned no output for instance {i}: {error}") from error
+            if again.shape != found.shape or not np.allclose(again, found):
+                raise InputError(
+                    f"{name}.argmax returned parts of instance {i} that are no output: encode(decode(parts)) differs"
+                )
+        if score_of(scores, found) < score_of(scores, gold) - 1e-9:
+            raise InputError(
+                f"{name}.argmax of instance {i} returned an output that scores {score_of(scores, found):g} where the "
+                f"gold one scores {score_of(scores, gold):g}: either the gold output is outside the space, or the "
+                "argmax is not a maximum (check_oracle=False accepts an approximate one)"
+            )

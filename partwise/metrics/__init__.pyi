@@ -1,0 +1,15 @@
+from partwise.alignment.scores import AlignmentScores as AlignmentScores
+from partwise.alignment.scores import alignment_bootstrap as alignment_bootstrap
+from partwise.alignment.scores import alignment_scores as alignment_scores
+from partwise.metrics.probabilities import Calibration as Calibration
+from partwise.metrics.probabilities import calibration as calibration
+from partwise.metrics.resampling import Bootstrap as Bootstrap
+from partwise.metrics.resampling import PairedBootstrap as PairedBootstrap
+from partwise.sequences.chunks import ChunkCounts as ChunkCounts
+from partwise.sequences.chunks import ChunkScores as ChunkScores
+from partwise.sequences.chunks import chunk_scores as chunk_scores
+from partwise.sequences.resampling import bootstrap as bootstrap
+from partwise.sequences.resampling import paired_bootstrap as paired_bootstrap
+from partwise.sequences.tokens import Confusion as Confusion
+from partwise.sequences.tokens import confusion as confusion
+from partwise.sequences.tokens import token_accuracy as token_accuracy

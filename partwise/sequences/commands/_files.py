@@ -1,0 +1,138 @@
+"""Column files as commands see them: named columns, a label among them, tags of any scheme."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from partwise.exceptions import FormatError, InputError
+
+if TYPE_CHECKING:
+    from partwise.data.columns import CodedColumn, Columns
+
+__all__ = ["USUAL", "Converted", "FileLayout", "add_layout", "convert_labels", "tag_scheme", "without"]
+
+USUAL = ("word", "pos", "chunk", "ner")
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """How to read a column file. ``label`` may be a column that the file does not have."""
+
+    columns: tuple[str, ...] | None = None
+    label: str | None = None
+    separator: str | None = None
+    comment: str | None = None
+
+    def names(self, width: int, path: str, line: int) -> tuple[str, ...]:
+        """Names for the columns of a file of that width: all of them, or all but the label."""
+        given = self.columns
+        if given is None:
+            if not 1 <= width <= len(USUAL):
+                raise FormatError(f"{width} columns; name them with --columns", path=path, line=line)
+            return USUAL[:width]
+        unlabelled = tuple(name for name in given if name != self.label)
+        for found in (given, unlabelled):
+            if len(found) == width:
+                return found
+        expected = f"{len(given)} ({', '.join(given)})"
+        if len(unlabelled) < len(given):
+            expected += f", or {len(unlabelled)} without {self.label!r}"
+        raise FormatError(f"{width} columns; expected {expected}", path=path, line=line)
+
+    def read(self, path: str) -> Columns:
+        """The whole file, its columns named."""
+        from partwise.data.column_files import read_columns
+
+        return self._named(read_columns(path, separator=self.separator, comment=self.comment))
+
+    def blocks(self, path: str, whole: str) -> Iterator[Columns]:
+        """The file in pieces that cut no sentence, or no document, their columns named."""
+        from partwise.data.column_files import iter_blocks
+
+        return map(self._named, iter_blocks(path, whole=whole, separator=self.separator, comment=self.comment))
+
+    def _named(self, data: Columns) -> Columns:
+        from partwise.data.columns import column_names
+
+        width = len(data.names)
+        names = self.names(width, data.path or "", int(data.lines[0]))
+        return replace(data, names=column_names(names, width, "partwise"))
+
+    def read_labelled(self, path: str) -> tuple[Columns, CodedColumn, str]:
+        """What a model may see, the labels, and the name of their column: by default the last."""
+        data = self.read(path)
+        label = data.names[-1] if self.label is None else self.label
+        if label not in data.names:
+            known = ", ".join(data.names)
+            raise FormatError(f"no column {label!r}; the columns are {known}", path=data.path, line=int(data.lines[0]))
+        if len(data.names) < 2:
+            message = f"only the column {label!r}; expected at least one beside the label"
+            raise FormatError(message, path=data.path, line=int(data.lines[0]))
+        return without(data, label), data.coded(label), label
+
+
+def without(data: Columns, label: str | None) -> Columns:
+    """The data without a column: what is to be predicted must not be seen, whatever the templates read."""
+    kept = [c for c, name in enumerate(data.names) if name != label]
+    return replace(
+        data,
+        names=tuple(data.names[c] for c in kept),
+        codes=[data.codes[c] for c in kept],
+        vocab=[data.vocab[c] for c in kept],
+    )
+
+
+def add_layout(parser: argparse.ArgumentParser) -> None:
+    """The flags that override the layout a model remembers."""
+    from partwise.cli.settings import names
+
+    group = parser.add_argument_group("columns of the file (default: as in training)")
+    group.add_argument("--columns", metavar="A,B,...", type=names, help="names of the columns")
+    group.add_argument("--label", metavar="NAME", help="the column with the labels, if the file has it")
+    group.add_argument("--separator", metavar="S", help="between columns (default: white space)")
+    group.add_argument("--comment", metavar="S", help="skip lines between sentences that begin with this")
+
+
+def tag_scheme(labels: Sequence[Any]) -> str | None:
+    """The scheme that a set of labels looks like, or None where they are not chunk tags.
+
+    Examples
+    --------
+    >>> tag_scheme(["O", "B-NP", "I-NP"]), tag_scheme(["S-NP", "B-NP", "E-NP"]), tag_scheme(["NN", "O"])
+    ('IOB2', 'IOBES', None)
+    """
+    letters = {str(label)[:2] for label in labels if label != "O"}
+    if not letters or not letters <= {"B-", "I-", "E-", "S-", "L-", "U-"}:
+        return None
+    if letters & {"L-", "U-"}:
+        return "BILOU"
+    return "IOBES" if letters & {"E-", "S-"} else "IOB2"
+
+
+class Converted(NamedTuple):
+    """Labels in another tag scheme, the scheme they were in (None: no chunks), and in words what changed."""
+
+    labels: CodedColumn
+    found: str | None
+    changes: str
+
+
+def convert_labels(labels: CodedColumn, scheme: str, path: str) -> Converted:
+    """Labels in that scheme, whatever scheme they are in."""
+    from partwise.sequences import tags
+
+    wanted = tags.scheme_name(scheme)
+    if all(labels.vocab[code] == "O" for code in set(labels.codes.tolist())):
+        return Converted(labels, None, "")
+    try:
+        found = tags.detect_scheme(labels)
+        report = tags.repair_report(labels, found)
+        converted = report.repaired if found == wanted else tags.convert_all(report.repaired, found, wanted)
+    except InputError as error:
+        raise InputError(f"{path}: the labels cannot be read as {wanted}: {error}") from None
+    changes = [f"{found} tags converted to {wanted}"] if found != wanted else []
+    changes += [f"{report.total} ill-formed tags repaired"] if report.total else []
+    return Converted(converted, found, ", ".join(changes))

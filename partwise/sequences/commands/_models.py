@@ -1,0 +1,97 @@
+"""Models as commands see them: of one stage or of two, and with a memory of the files they were trained on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from partwise.exceptions import InputError, StorageError
+from partwise.sequences.commands._files import FileLayout, tag_scheme
+
+if TYPE_CHECKING:
+    from partwise.data.columns import CodedColumn
+    from partwise.sequences.labeler import SequenceLabeler
+
+__all__ = [
+    "context_of",
+    "is_model",
+    "model_layout",
+    "model_scheme",
+    "open_model",
+    "predicted_labels",
+    "stages",
+]
+
+
+def open_model(path: str, n_jobs: int = 1) -> Any:
+    """A model that labels column files; others are refused by name."""
+    from partwise.estimation.base import load_model
+    from partwise.sequences.labeler import SequenceLabeler
+
+    if not os.path.exists(path):
+        raise StorageError(f"{path}: cannot be read: there is no such file")
+    model = load_model(path)
+    for stage in stages(model):
+        if not isinstance(stage, SequenceLabeler):
+            raise InputError(f"{path}: holds a {model.kind!r}, not a sequence labeller")
+        if stage.encoder_.kind != "templates":
+            raise InputError(f"{path}: reads {stage.encoder_.kind}, not column files; use it from Python")
+        stage.n_jobs = n_jobs
+    return model
+
+
+def stages(model: Any) -> list[SequenceLabeler]:
+    """The labellers that a model consists of; the last one has the last word."""
+    return [model.first_, model.second_] if hasattr(model, "second_") else [model]
+
+
+def is_model(path: str) -> bool:
+    """Whether the file begins as a model file does."""
+    from partwise.storage.layout import MAGIC
+
+    if path == "-" or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _info(model: Any) -> dict[str, Any]:
+    return getattr(stages(model)[0], "info_", {})
+
+
+def model_layout(model: Any, args: argparse.Namespace) -> FileLayout:
+    """The layout that the model was trained on, with what the flags say otherwise."""
+    info = _info(model)
+    columns = info.get("columns") or stages(model)[0].columns
+    return FileLayout(
+        args.columns or (None if columns is None else tuple(columns)),
+        args.label or info.get("label"),
+        args.separator or info.get("separator"),
+        args.comment or info.get("comment"),
+    )
+
+
+def context_of(model: Any) -> str:
+    """How much text the model's templates look at: a "sentence", its "document", or the whole "corpus"."""
+    text = "\n".join(stage.encoder_.index.text for stage in stages(model))
+    if re.search(r"\bcorpus_\w+\(", text):
+        return "corpus"
+    return "document" if re.search(r"\bdoc_\w+\(", text) else "sentence"
+
+
+def model_scheme(model: Any) -> str | None:
+    """The tag scheme of the model's labels, or None where they are not chunk tags."""
+    return stages(model)[-1].scheme or tag_scheme(model.classes_)
+
+
+def predicted_labels(model: Any, labels: CodedColumn, scheme: str | None = None) -> CodedColumn:
+    """Labels of a model in the scheme of the file it was trained on, or in another."""
+    from partwise.sequences import tags
+
+    source = model_scheme(model)
+    wanted: str | None = scheme or _info(model).get("tags") or source
+    if source is None or wanted is None or tags.scheme_name(wanted) == tags.scheme_name(source):
+        return labels
+    return tags.convert_all(tags.repair_report(labels, source).repaired, source, wanted)

@@ -1,0 +1,264 @@
+"""Encoders: one input kind each, from what people hand over to packed rows, the same way at training and later.
+
+``fit`` sees the training input once and remembers a vocabulary; ``transform`` maps any input with it. An encoder is
+stored in the model as a small header and arrays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.data.columns import Columns
+from partwise.exceptions import InputError, StorageError
+from partwise.features.inputs import RowMatrix, Vocabulary, dense_rows, input_kind
+from partwise.features.layout import DenseLayout, RowLayout
+from partwise.storage import pack_strings, unpack_strings
+from partwise.templates.template_list import READY, TemplateIndex, Templates
+
+__all__ = ["ENCODERS", "Encoder", "Rows", "make_encoder", "restore_encoder"]
+
+State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+
+
+class Rows:
+    """Encoded input: rows of attributes or of numbers, and the offsets of the sequences."""
+
+    def __init__(self, matrix: RowMatrix | None = None, dense: tuple[NDArray[Any], NDArray[Any]] | None = None):
+        self.matrix, self.dense = matrix, dense
+        self.offsets: NDArray[np.int64] = matrix.offsets if matrix is not None else dense[0]  # type: ignore[index]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def layout(self, labels: NDArray[np.int64], n_labels: int, every: bool) -> RowLayout | DenseLayout:
+        """Where the weights of these rows' attributes go; ``labels`` (rows,) < 0 where unknown."""
+        if self.matrix is None:
+            return DenseLayout(self.dense[1].shape[1], n_labels)  # type: ignore[index]
+        return RowLayout.observed(self.matrix, labels, n_labels, every=every)
+
+    def pack(self, layout: RowLayout | DenseLayout) -> Any:
+        """Rows for the kernels."""
+        if isinstance(layout, DenseLayout):
+            return layout.pack(*self.dense)  # type: ignore[misc]
+        return layout.pack(self.matrix)  # type: ignore[arg-type]
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """All that the rows are made of."""
+        if self.matrix is None:
+            return list(self.dense or ())
+        return [self.matrix.indptr, self.matrix.attributes, self.matrix.values]
+
+    def entries(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """(attributes, values) of one row."""
+        if self.matrix is None:
+            x = self.dense[1][row]  # type: ignore[index]
+            used = np.flatnonzero(x)
+            return used, x[used]
+        here = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
+        numbers = self.matrix.attributes[here].astype(np.int64)
+        return numbers, self.matrix.values[here] if len(self.matrix.values) else np.ones(len(numbers))
+
+
+class Encoder(ABC):
+    """Input of one kind → :class:`Rows`."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def fit_transform(self, X: Any) -> Rows: ...
+
+    @abstractmethod
+    def transform(self, X: Any) -> Rows: ...
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What each attribute is called."""
+
+    @abstractmethod
+    def to_state(self) -> State: ...
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Encoder: ...
+
+
+class StringEncoder(Encoder):
+    """Lists of strings or dicts a token: a :class:`Vocabulary`."""
+
+    kind = "strings"
+
+    def __init__(self, min_count: int = 1, vocabulary: Vocabulary | None = None) -> None:
+        self.min_count, self.vocabulary = min_count, vocabulary or Vocabulary()
+
+    def fit_transform(self, X: Any) -> Rows:
+        self.vocabulary = Vocabulary()
+        matrix = self.vocabulary.read(X, grow=True)
+        if self.min_count > 1:
+            counts = np.bincount(matrix.attributes, minlength=matrix.n_attributes)
+            kept = counts >= self.min_count
+            self.vocabulary = Vocabulary(n for n, keep in zip(self.vocabulary.names, kept, strict=True) if keep)
+            matrix = self.vocabulary.read(X, grow=False)
+        return Rows(matrix)
+
+    def transform(self, X: Any) -> Rows:
+        return Rows(self.vocabulary.read(X, grow=False))
+
+    def names(self) -> list[str]:
+        return self.vocabulary.names
+
+    def to_state(self) -> State:
+        data, offsets = pack_strings(self.vocabulary.names)
+        return {"min_count": self.min_count}, {"names": data, "name_offsets": offsets}
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StringEncoder:
+        names = unpack_strings(arrays["names"], arrays["name_offsets"])
+        return cls(int(header["min_count"]), Vocabulary(names))
+
+
+class CSREncoder(Encoder):
+    """One CSR matrix a sequence; attributes are its columns."""
+
+    kind = "csr"
+
+    def __init__(self, n_columns: int = 0) -> None:
+        self.n_columns = n_columns
+
+    def fit_transform(self, X: Any) -> Rows:
+        rows = Rows(RowMatrix.from_csr(X))
+        self.n_columns = rows.matrix.n_attributes  # type: ignore[union-attr]
+        return rows
+
+    def transform(self, X: Any) -> Rows:
+        for i, x in enumerate(X):
+            if x.shape[1] != self.n_columns:
+                raise InputError(f"matrix of sequence {i} has {x.shape[1]} columns; expected {self.n_columns}")
+        return Rows(RowMatrix.from_csr(X))
+
+    def names(self) -> list[str]:
+        return [f"column {j}" for j in range(self.n_columns)]
+
+    def to_state(self) -> State:
+        return {"n_columns": self.n_columns}, {}
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> CSREncoder:
+        return cls(int(header["n_columns"]))
+
+
+class DenseEncoder(CSREncoder):
+    """One (T, D) array a sequence."""
+
+    kind = "dense"
+
+    def fit_transform(self, X: Any) -> Rows:
+        rows = Rows(dense=dense_rows(X))
+        self.n_columns = rows.dense[1].shape[1]  # type: ignore[index]
+        return rows
+
+    def transform(self, X: Any) -> Rows:
+        offsets, rows = dense_rows(X)
+        if rows.shape[1] != self.n_columns:
+            raise InputError(f"arrays have {rows.shape[1]} columns; expected {self.n_columns}")
+        return Rows(dense=(offsets, rows))
+
+
+class TemplateEncoder(Encoder):
+    """Token columns read by templates."""
+
+    kind = "templates"
+
+    def __init__(
+        self,
+        templates: Templates,
+        columns: Sequence[str] | None = None,
+        min_count: int = 1,
+        hashing: int | None = None,
+        index: TemplateIndex | None = None,
+    ) -> None:
+        self.templates, self.columns = templates, None if columns is None else tuple(columns)
+        self.min_count, self.hashing, self.index = min_count, hashing, index
+
+    def as_columns(self, X: Any) -> Columns:
+        """Columns as they are; sentences of rows, or of plain words, as columns."""
+        if isinstance(X, Columns):
+            return X
+        if len(X) == 0:
+            raise InputError("no sequences were given")
+        for i, sentence in enumerate(X):
+            if len(sentence) == 0:
+                raise InputError(f"sequence {i} is empty; expected at least one position")
+        if isinstance(X[0][0], str):
+            return Columns.from_sentences({"word": X})
+        width = len(X[0][0])
+        names = self.columns or ("word", "pos", "chunk")[:width]
+        if len(names) != width:
+            raise InputError(f"tokens have {width} columns; name them with columns=(…), got {names}")
+        return Columns.from_sentences(X, names=names)
+
+    def fit_transform(self, X: Any) -> Rows:
+        columns = self.as_columns(X)
+        self.index, tokens = self.templates.fit_transform(columns, min_count=self.min_count, hashing=self.hashing)
+        return self._rows(columns, tokens)
+
+    def transform(self, X: Any) -> Rows:
+        columns = self.as_columns(X)
+        assert self.index is not None
+        return self._rows(columns, self.index.transform(columns))
+
+    def _rows(self, columns: Columns, tokens: Any) -> Rows:
+        n = tokens.n_attributes
+        return Rows(RowMatrix(columns.offsets, tokens.indptr, tokens.attributes, tokens.values, n))
+
+    def names(self) -> list[str]:
+        assert self.index is not None
+        return self.index.names()
+
+    def to_state(self) -> State:
+        assert self.index is not None
+        header, arrays = self.index.to_state()
+        return {
+            "index": header,
+            "templates": self.templates.text,
+            "columns": self.columns,
+            "min_count": self.min_count,
+            "hashing": self.hashing,
+        }, arrays
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> TemplateEncoder:
+        index = TemplateIndex.from_state(header["index"], arrays)
+        templates = Templates.parse(header["templates"])
+        return cls(templates, header["columns"], header["min_count"], header["hashing"], index)
+
+
+ENCODERS: dict[str, type[Encoder]] = {
+    kind.kind: kind for kind in (StringEncoder, CSREncoder, DenseEncoder, TemplateEncoder)
+}
+
+
+def make_encoder(X: Any, templates: Any, columns: Sequence[str] | None, min_count: int, hashing: int | None) -> Encoder:
+    """The encoder for this input: templates where they are given, else by what X is."""
+    if templates is not None:
+        if not isinstance(templates, Templates):
+            ready = isinstance(templates, str) and templates in READY
+            templates = Templates.ready(templates) if ready else Templates.parse(templates)
+        return TemplateEncoder(templates, columns, min_count, hashing)
+    if isinstance(X, Columns):
+        raise InputError("token columns need templates: SequenceLabeler(templates='chunking'), for example")
+    kind = input_kind(X)
+    if kind == "strings":
+        return StringEncoder(min_count)
+    return DenseEncoder() if kind == "dense" else CSREncoder()
+
+
+def restore_encoder(kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Encoder:
+    """An encoder from a stored state."""
+    if kind not in ENCODERS:
+        raise StorageError(f"the model reads input of kind {kind!r}; this version knows {', '.join(ENCODERS)}")
+    return ENCODERS[kind].from_state(header, arrays)

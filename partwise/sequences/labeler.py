@@ -1,0 +1,395 @@
+"""SequenceLabeler: taggers, chunkers, entity recognisers; scikit-learn's manners, strings in, strings out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise._memory import give_back
+from partwise.costs import Cost
+from partwise.data.columns import CodedColumn, Columns
+from partwise.estimation.base import GuardedCheckpoint, make_learner, make_loss, thread_count
+from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.exceptions import InputError, ParameterError
+from partwise.features.layout import ChainFeatures
+from partwise.learners import Learner, Result
+from partwise.learners.base import Callback
+from partwise.losses import Loss
+from partwise.problem import Problem
+from partwise.progress import Progress
+from partwise.sequences import _decoding
+from partwise.sequences.chunks import chunk_scores
+from partwise.sequences.encoders import Rows, make_encoder
+from partwise.sequences.explanation import Explanation, explain_position
+from partwise.sequences.labels import GoldLabels, allowed_rows, encode_labels, find_classes
+from partwise.sequences.spans import SpanPrediction, predict_spans
+from partwise.sequences.tag_schemes import scheme_name
+from partwise.sequences.tags import legal_transitions
+from partwise.sequences.tokens import token_accuracy
+from partwise.sequences.weights import ChainWeights
+from partwise.storage import check_writable
+from partwise.structures.chain import Chain
+
+__all__ = ["SequenceLabeler"]
+
+
+class SequenceLabeler(ChainWeights, Estimator):
+    """argmax_y Σ_t w(y_t)·x_t + w(y_{t−k}, …, y_t): a linear chain with any loss and any learner.
+
+    Parameters
+    ----------
+    templates : str, list of str or Templates, optional
+        Reads token columns: a ready set ("chunking", "ner", "pos"), template lines or text. Without it X holds the
+        features themselves.
+    columns : tuple of str, optional
+        Names of the columns where X is lists of token tuples.
+    loss : {"crf", "svm", "softmax_margin", "perceptron", "slack_svm", "risk", "ramp"}, Loss or (beta, gamma), optional
+        "crf" if absent; for the perceptron learner, its own.
+    learner : {"lbfgs", "dca", "sgd", "mira", "n_slack", "one_slack", "frank_wolfe", "sdca", …} or Learner
+    C : float
+        Weight of the losses against ½‖θ‖²: larger means less regularisation.
+    max_passes : int, optional
+        The learner's own default if absent.
+    order : int
+        How many previous labels a transition sees.
+    scheme : {"IOB2", "IOBES", …}, optional
+        Labels are tags of this scheme; sequences that break it are never predicted nor trained on.
+    cost : Cost, optional
+        What losses with γ > 0 count; Hamming if absent.
+    features : {"observed", "all"}
+        Weights for the (attribute, label) pairs seen in training, or for all of them.
+    min_count : int
+        Attributes seen less often are dropped.
+    hashing : int, optional
+        With templates: hash attributes to this many bits instead of keeping a vocabulary.
+    patience : int, optional
+        With a dev set: stop after so many passes without a better score.
+    learner_options : dict, optional
+        More settings of the learner, such as {"eta": 0.1}.
+    random_state : int
+    n_jobs : int
+        Threads; −1 for all cores. The result does not depend on it.
+    verbose : int
+        1 shows progress on standard error.
+
+    Attributes
+    ----------
+    classes_ : list of labels, sorted
+    theta_ : (dim,) weights
+    result_ : Result with the trace, the certificate and the status
+
+    Examples
+    --------
+    >>> from partwise.data import load_sample
+    >>> train = load_sample("english", split="train")
+    >>> model = SequenceLabeler(templates="chunking", C=1.0, max_passes=30)
+    >>> model = model.fit(train, train.column("chunk"))
+    >>> model.predict([[("The", "DT"), ("old", "JJ"), ("harbour", "NN"), ("closed", "VBD")]])
+    [['B-NP', 'I-NP', 'I-NP', 'B-VP']]
+    """
+
+    kind = "sequence-labeler"
+
+    def __init__(
+        self,
+        templates: Any = None,
+        *,
+        columns: tuple[str, ...] | None = None,
+        loss: Any = None,
+        learner: Any = "lbfgs",
+        C: float = 1.0,
+        max_passes: int | None = None,
+        order: int = 1,
+        scheme: str | None = None,
+        cost: Cost | None = None,
+        features: str = "observed",
+        min_count: int = 1,
+        hashing: int | None = None,
+        patience: int | None = None,
+        learner_options: dict[str, Any] | None = None,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+    ) -> None:
+        self.templates = templates
+        self.columns = columns
+        self.loss = loss
+        self.learner = learner
+        self.C = C
+        self.max_passes = max_passes
+        self.order = order
+        self.scheme = scheme
+        self.cost = cost
+        self.features = features
+        self.min_count = min_count
+        self.hashing = hashing
+        self.patience = patience
+        self.learner_options = learner_options
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # training
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> SequenceLabeler:
+        """Train on sequences X with labels y.
+
+        Parameters
+        ----------
+        X : Columns, lists of tokens, lists of string lists or dicts, CSR matrices or arrays; one a sequence
+        y : one sequence of labels each
+            None stands for an unknown label, a set for one of several.
+        dev : (X, y), optional
+            Held-out data: the best pass on it is kept.
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        """
+        learner, loss = self._settings()
+        if checkpoint is not None:
+            check_writable(checkpoint)
+        encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
+        rows = encoder.fit_transform(X)
+        give_back(int(rows.offsets[-1]))
+        classes = find_classes(y)
+        gold = encode_labels(y, classes, rows.offsets)
+        layout = rows.layout(gold.codes, len(classes), self.features == "all")
+        self.encoder_, self.layout_, self.classes_ = encoder, layout, classes
+        problem = self._problem(rows, gold, loss, learner)
+        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(rows, gold))
+        del rows, gold  # packed by now, and the memory is better used by the learner
+        self._train(problem, learner, None, dev, callbacks, keep)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> SequenceLabeler:
+        """One pass of an online learner over more data.
+
+        The first call fixes the attributes (use ``hashing`` for an open vocabulary) and takes all the labels that
+        will ever occur in ``classes``.
+        """
+        learner, loss = self._settings(passes=1)
+        if not hasattr(learner, "shuffle"):
+            raise ParameterError("learner", "partial_fit", "an online one: dca, sgd, perceptron or mira", self.learner)
+        start = None
+        if not hasattr(self, "theta_"):
+            encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
+            rows = encoder.fit_transform(X)
+            self.encoder_, self.classes_ = (
+                encoder,
+                sorted(classes) if classes is not None else find_classes(y),
+            )
+            self.layout_ = rows.layout(np.zeros(int(rows.offsets[-1]), np.int64), len(self.classes_), True)
+        else:
+            rows, start = self.encoder_.transform(X), self.theta_
+        gold = encode_labels(y, self.classes_, rows.offsets)
+        self._train(self._problem(rows, gold, loss, learner), learner, start, None, (), None)
+        return self
+
+    def check_settings(self) -> None:
+        self._settings()
+
+    def _settings(self, passes: int | None = None) -> tuple[Learner, Loss]:
+        """The learner and the loss, all settings having been checked."""
+        if self.features not in ("observed", "all"):
+            raise ParameterError("features", "SequenceLabeler", "'observed' or 'all'", self.features)
+        if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= 8:
+            raise ParameterError("order", "SequenceLabeler", "an integer from 1 to 8", self.order)
+        if self.scheme is not None:
+            scheme_name(self.scheme)
+        thread_count(self.n_jobs)
+        loss = make_loss(self.loss, self.learner)
+        limit = self.max_passes if passes is None else passes
+        return make_learner(self.learner, self.C, limit, self.random_state, dict(self.learner_options or {})), loss
+
+    def _problem(self, rows: Rows, gold: GoldLabels, loss: Loss, learner: Learner) -> Problem:
+        tied = not learner.needs & Chain.untied_oracles  # the weights are the same; training may want every position
+        space = self._space(rows.offsets, self.scheme, tied=tied)
+        outputs: Any = gold.sequences()
+        if gold.partial:
+            outputs = self._space(rows.offsets, self.scheme, allowed=gold.allowed(len(self.classes_)), tied=tied)
+        packed, n = rows.pack(self.layout_), len(self.classes_)
+        features = ChainFeatures(packed, self.layout_.dim, n, self.order, tied=tied)
+        try:
+            return Problem(space, features, outputs, loss, self.cost, n_threads=thread_count(self.n_jobs))
+        except InputError as error:
+            raise InputError(f"{error} ({self._legend()})") from None
+
+    def _legend(self) -> str:
+        return "labels: " + ", ".join(f"{j} = {label}" for j, label in enumerate(self.classes_[:30]))
+
+    def _space(self, offsets: NDArray[np.int64], scheme: str | None, allowed: Any = None, tied: bool = True) -> Chain:
+        rules: dict[str, Any] = {}
+        if scheme is not None:
+            legal = legal_transitions(list(self.classes_), scheme)
+            rules = {"transitions": legal.allowed, "start": legal.start, "stop": legal.stop}
+        return Chain(np.diff(offsets), len(self.classes_), order=self.order, tied=tied, allowed=allowed, **rules)
+
+    def _train(
+        self,
+        problem: Problem,
+        learner: Learner,
+        theta: NDArray[np.float64] | None,
+        dev: tuple[Any, Any] | None,
+        callbacks: Iterable[Callback],
+        checkpoint: Any,
+    ) -> None:
+        score = None
+        if dev is not None:
+            dev_rows = self.encoder_.transform(dev[0])
+            packed = dev_rows.pack(self.layout_)
+            truth = _as_lists(dev[1])
+
+            def score(weights: NDArray[np.float64]) -> float:
+                return self._score(truth, self._decode(dev_rows, None, weights, packed))
+
+        with Progress(learner.max_passes) if self.verbose else nullcontext() as progress:
+            self.result_: Result = learner.fit(
+                problem,
+                theta=theta,
+                score=score,
+                patience=self.patience,
+                callbacks=[*callbacks, *([progress] if progress is not None else [])],
+                checkpoint=checkpoint,
+            )
+        self.theta_ = self.result_.theta
+
+    def _fingerprint(self, rows: Rows, gold: GoldLabels) -> str:
+        # Neither threads nor messages change the result, so a run may go on with others.
+        params = {key: value for key, value in self.get_params().items() if key not in ("n_jobs", "verbose")}
+        digest = hashlib.blake2b(repr(sorted(params.items(), key=str)).encode())
+        arrays: list[NDArray[Any]] = [rows.offsets, gold.codes, *rows.arrays()]
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()[:32]
+
+    # prediction
+
+    def _decode(
+        self, rows: Rows, space: Chain | None, theta: NDArray[np.float64] | None = None, packed: Any = None
+    ) -> CodedColumn:
+        space = space or self._space(rows.offsets, self.scheme)
+        features = ChainFeatures(packed or rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        labels = np.empty(int(rows.offsets[-1]), np.int32)
+        weights = self.theta_ if theta is None else theta
+        _decoding.in_blocks(thread_count(self.n_jobs), _decoding.decode_labels, space, features, (weights,), (labels,))
+        if len(labels) and labels.min() < 0:
+            i = int(np.searchsorted(rows.offsets, int(np.argmin(labels)), side="right")) - 1
+            raise InputError(f"no label sequence of sequence {i} has a finite score")
+        return CodedColumn(labels, list(self.classes_), rows.offsets)
+
+    def predict(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> list[list[Any]]:
+        """The best label sequence of every sequence.
+
+        Parameters
+        ----------
+        constraints : one {position: label or set of labels} a sequence, optional
+            Pins labels, for example [{0: "B-PER", -1: {"O", "I-LOC"}}].
+        """
+        return self.predict_coded(X, constraints).to_lists()
+
+    def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
+        """The same as numbers with their labels: (codes, vocab, offsets); the quick way for large data."""
+        check_is_fitted(self, "theta_")
+        rows = self.encoder_.transform(X)
+        return self._decode(rows, self._constrained(rows, constraints))
+
+    def _constrained(self, rows: Rows, constraints: Any) -> Chain | None:
+        if constraints is None:
+            return None
+        return self._space(rows.offsets, self.scheme, allowed_rows(constraints, self.classes_, rows.offsets))
+
+    def predict_marginals(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
+        """P(y_t = b | x) for every position t and label b: one (T, L) array a sequence, columns as ``classes_``.
+
+        At the loss's own inverse temperature β; a loss with β = ∞ defines no distribution, and 1 is used.
+        """
+        check_is_fitted(self, "theta_")
+        rows = self.encoder_.transform(X)
+        space = self._constrained(rows, constraints) or self._space(rows.offsets, self.scheme)
+        features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        out = np.empty((int(rows.offsets[-1]), len(self.classes_)))
+        logs = np.empty(len(rows))
+        settings, outs = (self.theta_, self._beta), (out, logs)
+        _decoding.in_blocks(thread_count(self.n_jobs), _decoding.label_marginals, space, features, settings, outs)
+        return np.split(out, rows.offsets[1:-1])
+
+    @property
+    def _beta(self) -> float:
+        beta = make_loss(self.loss, self.learner).beta
+        return beta if np.isfinite(beta) else 1.0
+
+    def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
+        """The k best label sequences of every sequence, each with its probability, best first."""
+        check_is_fitted(self, "theta_")
+        rows = self.encoder_.transform(X)
+        space = self._space(rows.offsets, self.scheme)
+        features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        found = []
+        for i in range(len(space)):
+            scores = self._beta * features.scores(i, self.theta_)
+            log_partition, _ = space.marginals(i, scores)
+            ranked = space.kbest(i, scores, k)
+            found.append(
+                [([self.classes_[b] for b in space.decode(i, parts)],
+                  float(np.exp(parts[parts != 0] @ scores[parts != 0] - log_partition))) for parts in ranked]
+            )  # fmt: skip
+        return found
+
+    def predict_spans(self, X: Any, scheme: str | None = None) -> list[list[SpanPrediction]]:
+        """The chunks of the best legal tag sequence, each with the probability that it is exactly a chunk."""
+        check_is_fitted(self, "theta_")
+        wanted = scheme or self.scheme
+        if wanted is None:
+            raise ParameterError("scheme", "predict_spans", "a tag scheme such as 'IOB2'", None)
+        rows = self.encoder_.transform(X)
+        space = self._space(rows.offsets, wanted)
+        features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        best = self._decode(rows, space).to_lists()
+        return predict_spans(space, features, self.theta_, self._beta, best, list(self.classes_), wanted)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Chunk F1 where the labels are tags of chunks (O, B-…, I-…), else token accuracy."""
+        return self._score(_as_lists(y), self.predict_coded(X))
+
+    def _score(self, truth: Any, predicted: CodedColumn) -> float:
+        if self._tags:
+            return chunk_scores(truth, predicted).f1
+        return token_accuracy(truth, predicted)
+
+    @property
+    def _tags(self) -> bool:
+        kinds = {str(label)[:2] for label in self.classes_ if label != "O"}
+        return bool(kinds) and kinds <= {"B-", "I-", "E-", "S-", "L-", "U-"}
+
+    def explain(
+        self, X: Any, position: int, label: Any = None, against: Any = None, *, sequence: int | None = None
+    ) -> Explanation:
+        """Why this label: the weights for and against it at one position of one sequence.
+
+        Parameters
+        ----------
+        X : a single sequence, or several where ``sequence`` says which one
+            Several matter to templates that look at the whole document.
+        label, against : optional
+            The label to explain and its rival; the predicted one and the best other one if absent.
+        """
+        check_is_fitted(self, "theta_")
+        several = X if isinstance(X, Columns) or sequence is not None else [X]
+        return explain_position(self, several, position, label, against, sequence)
+
+
+def _as_lists(y: Any) -> Any:
+    return y if isinstance(y, CodedColumn) else [list(sequence) for sequence in y]

@@ -1,0 +1,174 @@
+"""The weights of a fitted chain: looked at by name, and stored."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.estimation.base import StoredModel, params_from_json, params_to_json
+from partwise.exceptions import StorageError
+from partwise.features.layout import DenseLayout, RowLayout, output_type
+from partwise.learners.base import Certificate, Record, Result
+from partwise.sequences.encoders import restore_encoder
+from partwise.structures.chain import transition_blocks
+
+__all__ = ["ChainWeights", "Weight"]
+
+
+class Weight(NamedTuple):
+    """One weight: an attribute and a label, or a transition."""
+
+    attribute: str
+    label: Any
+    weight: float
+
+
+class ChainWeights(StoredModel):
+    """What a fitted chain model knows, by name. Needs encoder_, layout_, classes_, theta_ and result_."""
+
+    encoder_: Any
+    layout_: RowLayout | DenseLayout
+    classes_: list[Any]
+    theta_: NDArray[np.float64]
+    result_: Result
+    info_: dict[str, Any]  # notes of whoever made the model, JSON-able and kept with it; may be absent
+    order: int
+
+    def check_settings(self) -> None:
+        """Raise :class:`ParameterError` for a constructor argument out of its range."""
+
+    def attribute_names(self) -> list[str]:
+        """Names of the attributes, by number; made once."""
+        if not hasattr(self, "_names"):
+            self._names = self.encoder_.names()
+        return self._names
+
+    def weight_rows(self, attributes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(len(attributes), L): the weights of these attributes with every label; 0 where there is none."""
+        n = len(self.classes_)
+        out = np.zeros((len(attributes), n))
+        if isinstance(self.layout_, DenseLayout):
+            return self.theta_[: self.layout_.dim].reshape(-1, n)[attributes]
+        for row, a in enumerate(self.layout_.rank[attributes]):
+            if a < self.layout_.n_dense:
+                out[row] = self.theta_[a * n : (a + 1) * n]
+            else:
+                first, last = self.layout_.pair_start[a - self.layout_.n_dense :][:2]
+                base = self.layout_.n_dense * n
+                out[row, self.layout_.pair_output[first:last]] = self.theta_[base + first : base + last]
+        return out
+
+    def transition_score(self, labels: list[int], t: int) -> float:
+        """Σ_j W_j(labels[t − j], …, labels[t]) over the history lengths j that position t ≥ 1 has."""
+        n, base = len(self.classes_), self.layout_.dim
+        blocks = transition_blocks(n, self.order)
+        total = 0.0
+        for j in range(1, min(t, self.order) + 1):
+            history = sum(labels[t - s] * n ** (s - 1) for s in range(1, j + 1))
+            total += float(self.theta_[base + blocks[j] + history * n + labels[t]])
+        return total
+
+    def transition_weights(self) -> NDArray[np.float64]:
+        """(L, L): the weight of label b (column) after label a (row)."""
+        n, base = len(self.classes_), self.layout_.dim
+        return self.theta_[base : base + n * n].reshape(n, n)
+
+    def top_weights(self, label: Any = None, n: int = 20, *, lowest: bool = False) -> list[Weight]:
+        """The n largest weights (or the n smallest) of attributes, for one label or all."""
+        attributes, labels = self.layout_.pairs()
+        weights = self.theta_[self.layout_.positions()]
+        if label is not None:
+            here = labels == self.classes_.index(label)
+            attributes, labels, weights = attributes[here], labels[here], weights[here]
+        order = np.argsort(weights if lowest else -weights, kind="stable")[:n]
+        names = self.attribute_names()
+        return [Weight(names[attributes[j]], self.classes_[labels[j]], float(weights[j])) for j in order]
+
+    # storage
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        encoder_header, arrays = self.encoder_.to_state()
+        arrays = {f"encoder/{name}": array for name, array in arrays.items()}
+        arrays["theta"] = self.theta_
+        layout: dict[str, Any] = {"n_attributes": self.layout_.n_attributes}
+        if isinstance(self.layout_, RowLayout):
+            layout["n_dense"] = self.layout_.n_dense
+            for name in ("rank", "mask", "pair_start", "pair_output"):
+                arrays[f"layout/{name}"] = getattr(self.layout_, name)
+        certificate = self.result_.certificate
+        header = {
+            "params": params_to_json(self.get_params(deep=False)),  # type: ignore[attr-defined]
+            "classes": [c.item() if isinstance(c, np.generic) else c for c in self.classes_],
+            "encoder": {"kind": self.encoder_.kind, **encoder_header},
+            "layout": layout,
+            "result": {
+                "trace": [asdict(record) for record in self.result_.trace],
+                "certificate": None if certificate is None else asdict(certificate),
+                "status": self.result_.status,
+                "best_step": self.result_.best_step,
+            },
+            "info": getattr(self, "info_", {}),
+        }
+        return header, arrays
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        # threads and messages are the business of whoever uses the model, not of the file
+        model = cls(**{**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0})
+        model.check_settings()
+        model.classes_ = list(header["classes"])
+        kinds = {type(label) for label in model.classes_}
+        if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(model.classes_)) < len(model.classes_):
+            raise StorageError("the labels are not distinct strings or numbers")
+        model.theta_ = arrays["theta"]
+        own = {name[8:]: array for name, array in arrays.items() if name.startswith("encoder/")}
+        model.encoder_ = restore_encoder(header["encoder"]["kind"], header["encoder"], own)
+        model.layout_ = _restore_layout(header["layout"], arrays, len(model.classes_))
+        expected = model.layout_.dim + int(transition_blocks(len(model.classes_), model.order)[-1])
+        if model.theta_.shape != (expected,) or model.theta_.dtype != np.float64:
+            raise StorageError(f"theta has shape {model.theta_.shape}; expected ({expected},) of float64")
+        if not np.isfinite(model.theta_).all():
+            raise StorageError("theta holds NaN or infinity")
+        result = header["result"]
+        certificate = None if result["certificate"] is None else Certificate(**result["certificate"])
+        trace = [Record(**record) for record in result["trace"]]
+        model.result_ = Result(model.theta_, trace, certificate, result["status"], int(result["best_step"]))
+        model.info_ = dict(header.get("info", {}))
+        return model
+
+
+def _restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_labels: int) -> Any:
+    """A layout from its arrays, checked so far that kernels can rely on it."""
+    n = int(header["n_attributes"])
+    if "n_dense" not in header:
+        return DenseLayout(n, n_labels)
+    layout = RowLayout.__new__(RowLayout)
+    layout.n_attributes, layout.n_outputs, layout.base = n, n_labels, 0
+    layout.n_dense = int(header["n_dense"])
+    layout.rank = arrays["layout/rank"]
+    layout.mask = arrays["layout/mask"]
+    layout.pair_start, layout.pair_output = arrays["layout/pair_start"], arrays["layout/pair_output"]
+    start, output = layout.pair_start, layout.pair_output
+    sound = (
+        0 <= layout.n_dense <= n
+        and layout.rank.dtype == np.int32
+        and layout.rank.shape == (n,)
+        and np.array_equal(np.sort(layout.rank), np.arange(n))
+        and layout.mask.dtype == np.uint8
+        and layout.mask.shape in ((0,), (layout.n_dense * n_labels,))
+        and start.dtype == np.int64
+        and start.shape == (n - layout.n_dense + 1,)
+        and output.dtype in (np.uint8, np.uint16, np.int32)
+        and output.ndim == 1
+        and start[0] == 0
+        and start[-1] == len(output)
+        and bool((np.diff(start) >= 0).all())
+        and (len(output) == 0 or (output.min() >= 0 and output.max() < n_labels))
+    )
+    if not sound:
+        raise StorageError("the layout of the weights is inconsistent")
+    layout.pair_output = output.astype(output_type(n_labels), copy=False)
+    return layout

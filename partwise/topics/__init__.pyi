@@ -1,0 +1,17 @@
+from partwise.topics.disclda import DiscLDA as DiscLDA
+from partwise.topics.lda import LDA as LDA
+from partwise.topics.newsgroups import count_newsgroups as count_newsgroups
+from partwise.topics.newsgroups import read_newsgroups as read_newsgroups
+from partwise.topics.posterior import ClassPosterior as ClassPosterior
+from partwise.topics.posterior import class_posterior as class_posterior
+from partwise.topics.sample import Documents as Documents
+from partwise.topics.sample import load_documents as load_documents
+from partwise.topics.show import document_map as document_map
+from partwise.topics.show import group_words as group_words
+from partwise.topics.show import strong_topics as strong_topics
+from partwise.topics.show import topic_groups as topic_groups
+from partwise.topics.show import topic_strengths as topic_strengths
+from partwise.topics.text import CountText as CountText
+from partwise.topics.text import tokenize as tokenize
+from partwise.topics.texts import TextTopics as TextTopics
+from partwise.topics.texts import TopicGroup as TopicGroup
