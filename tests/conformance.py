@@ -22,6 +22,7 @@ from oracles import Enumeration
 
 from partwise.exceptions import CapabilityError, InputError
 from partwise.structures import base
+from partwise.structures.arborescence import Arborescence
 from partwise.structures.assignment import PAIRS, Assignment, RelaxedAssignment
 from partwise.structures.base import ORACLES, Structure
 from partwise.structures.chain import Chain
@@ -188,11 +189,38 @@ def segment_cases(draw: st.DrawFn) -> Case:
     return Case(structure, instances)
 
 
+@st.composite
+def arborescence_cases(draw: st.DrawFn) -> Case:
+    """Up to 5 words without labels, 3 with; one root or several, projective or not, any mix of constraints."""
+    n_labels = draw(st.sampled_from([None, None, 1, 2, 3]))
+    longest = 5 if n_labels is None else {1: 4, 2: 3, 3: 3}[n_labels]
+    lengths = draw(st.lists(st.integers(1, longest), min_size=1, max_size=2))
+    single_root, projective = draw(st.booleans()), draw(st.booleans())
+    barred, pinned = draw(st.booleans()), n_labels is not None and draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    masks = [_mask(rng, (n + 1, n), barred) for n in lengths]
+    pins = [np.where(rng.random(n) < 0.5, rng.integers(n_labels or 1, size=n), -1) for n in lengths]
+    for mask in masks:  # a tree of each instance stays possible: a chain from the root
+        mask[np.arange(mask.shape[1]), np.arange(mask.shape[1])] = True
+    given = {"allowed": masks if barred else None, "labels": pins if pinned else None}
+    structure = Arborescence(lengths, n_labels, single_root=single_root, projective=projective, **given)
+    free = [pin if pinned else np.full(len(pin), -1) for pin in pins]
+    settings = (n_labels, single_root, projective)
+    return Case(
+        structure,
+        [
+            oracles.enumerate_trees(n, *settings, mask, pin.tolist())
+            for n, mask, pin in zip(lengths, masks, free, strict=True)
+        ],
+    )
+
+
 REGISTRY[Multiclass] = multiclass_cases()
 REGISTRY[Chain] = chain_cases()
 REGISTRY[Segments] = segment_cases()
 REGISTRY[oracles.Interval] = interval_cases()
 REGISTRY[Matching] = matching_cases()
+REGISTRY[Arborescence] = arborescence_cases()
 REGISTRY[Assignment] = assignment_cases()
 REGISTRY[RelaxedAssignment] = relaxed_cases()
 

@@ -307,3 +307,46 @@ def relaxed_corners(n_rows: int, n_cols: int, fertility: int, kinds: tuple[str, 
     inside = np.array([{"link": 0.2, "pair": 0.1}.get(name[0], 0.5) for name in names])
     half_spaces = scipy.spatial.HalfspaceIntersection(np.hstack([matrix, -bounds[:, None]]), inside)
     return np.unique(np.round(half_spaces.intersections, 9) + 0.0, axis=0)
+
+
+# --------------------------------------------------------------------------------------------------
+# Trees over the words of a sentence
+
+
+def is_tree(heads: Sequence[int], single_root: bool, projective: bool) -> bool:
+    """Whether every word reaches 0; how many words hang from it; whether each arc covers only its head's words."""
+    n = len(heads)
+
+    def ancestors(m: int) -> list[int]:
+        line = [m]
+        while line[-1] != 0 and len(line) <= n + 1:
+            line.append(heads[line[-1] - 1])
+        return line
+
+    if any(ancestors(m)[-1] != 0 for m in range(1, n + 1)) or (single_root and list(heads).count(0) > 1):
+        return False
+    inside = ((h, m, x) for m, h in enumerate(heads, 1) for x in range(min(h, m) + 1, max(h, m)))
+    return not projective or all(h in ancestors(x) for h, m, x in inside)
+
+
+def enumerate_trees(
+    n: int, n_labels: int | None, single_root: bool, projective: bool, allowed: Mask, pinned: Sequence[int]
+) -> Enumeration:
+    """All (n + 1)^n lists of heads times L^n labels, filtered; allowed[h, m − 1] and a label or −1 a word."""
+    labels = range(n_labels or 1)
+    words = range(1, n + 1)
+    names = [(h, m, b) for m in words for h in range(n + 1) if h != m for b in labels]
+    outputs, forbidden = [], []
+    for heads in product(range(n + 1), repeat=n):
+        if not is_tree(heads, single_root, projective):
+            continue
+        free = all(allowed[h, m - 1] for m, h in zip(words, heads, strict=True))
+        for tags in product(labels, repeat=n):
+            legal = free and all(pin in (-1, b) for pin, b in zip(pinned, tags, strict=True))
+            (outputs if legal else forbidden).append((heads, tags))
+    parts = _table(outputs, names, lambda y: list(zip(y[0], words, y[1], strict=True)))
+
+    def array(y: tuple[Any, Any]) -> NDArray[np.int64]:
+        return np.array(y[0]) if n_labels is None else np.array(y).T
+
+    return Enumeration([array(y) for y in outputs], parts, [array(y) for y in forbidden[:20]])

@@ -9,6 +9,7 @@ from partwise.structures import plain as _plain  # noqa: F401, registers structu
 from partwise.structures.base import ORACLES, CompiledStructure, Structure
 
 if TYPE_CHECKING:
+    from partwise.structures.arborescence import Arborescence
     from partwise.structures.assignment import Assignment, RelaxedAssignment
     from partwise.structures.chain import Chain
     from partwise.structures.matching import Matching
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ORACLES",
+    "Arborescence",
     "Assignment",
     "Chain",
     "CompiledStructure",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Arborescence": "arborescence",
     "Assignment": "assignment",
     "Chain": "chain",
     "Matching": "matching",
