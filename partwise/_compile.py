@@ -1,7 +1,7 @@
 """Compiled kernels and generic functions: how one loop serves every structure.
 
-``kernel`` compiles a function once per machine. The cache folder is keyed by a hash of the package's
-sources, because numba's own cache does not notice a change in a callee that lives in another file.
+``kernel`` compiles a function once per machine: machine code is kept on disk under a hash of all that it contains,
+callees in other files and in other packages included (:mod:`partwise._kernel_contents`).
 
 ``Generic`` is an open function: implementations are chosen by the *type* of the first argument, both
 in Python (for structures written in plain Python, and when compilation is switched off) and inside
@@ -12,13 +12,8 @@ around, is what lets numba reuse its cache in the next process.
 from __future__ import annotations
 
 import functools
-import getpass
-import hashlib
 import inspect
-import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -41,37 +36,6 @@ INGREDIENT: dict[str, Any] = {
 }  # fmt: skip
 
 _NATIVE = frozenset({np.ndarray, np.float64, np.int64, int, float, bool})
-
-
-def _kernel_sources() -> dict[str, bytes]:
-    """Path and text of every source file with kernels: it imports this module or registers with a generic."""
-    root = Path(__file__).parent
-    sources = {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*.py"))}
-    marks = (b"partwise._compile import", b".register(", b"IngredientCompiler")
-    return {name: source for name, source in sources.items() if any(mark in source for mark in marks)}
-
-
-def _source_hash() -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    for name, source in _kernel_sources().items():
-        digest.update(name.encode() + source)
-    return digest.hexdigest()[:16]
-
-
-@functools.cache
-def cache_dir() -> str:
-    """Folder of this version's compiled kernels: ``$PARTWISE_CACHE_DIR``, else the user's cache."""
-    base = os.environ.get("PARTWISE_CACHE_DIR")
-    if base is None:
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        base = os.path.join(home, "partwise")
-    folder = os.path.join(base, _source_hash())
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError:  # a read-only home: compiled code still works, it just lives for a shorter time
-        folder = os.path.join(tempfile.gettempdir(), f"partwise-{getpass.getuser()}", _source_hash())
-        os.makedirs(folder, exist_ok=True)
-    return folder
 
 
 def kernel(function: Callable[..., Any] | None = None, *, fast: bool = True, cache: bool = True, **options: Any) -> Any:
@@ -103,7 +67,7 @@ class Kernel:
         dispatcher = numba.njit(**self.settings)(self.py_func)
         if isinstance(dispatcher, Dispatcher):
             if self.cache:
-                dispatcher._cache = KernelCache(self.py_func, cache_dir())  # type: ignore[attr-defined]
+                dispatcher._cache = KernelCache(self.py_func, self.settings)  # type: ignore[attr-defined]
             _contain(dispatcher, self.py_func, self.settings["fastmath"])
         return dispatcher
 
@@ -141,6 +105,7 @@ def composite(function: Callable[..., Any] | None = None, **options: Any) -> Any
     """
     if function is None:
         return functools.partial(composite, **options)
+    function.compile_options = options  # type: ignore[attr-defined]  # part of what a kernel contains
     return register_jitable(**INGREDIENT, **options)(function)
 
 
@@ -211,4 +176,5 @@ class Generic:
 
         generic.register = register  # type: ignore[attr-defined]
         generic.kinds = table.keys()  # type: ignore[attr-defined]
+        generic.compiled = compiled  # type: ignore[attr-defined]
         return generic

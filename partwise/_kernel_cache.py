@@ -1,56 +1,209 @@
 """Compiled kernels come back from the disk without the compiler.
 
+One file per kernel and signature, named by the hash of all that its machine code contains
+(:mod:`partwise._kernel_contents`): what has changed has another name, so stale code cannot run.
+
 numba fills its tables of types and implementations before it looks into its cache: eighty modules, a sixth of a second
 and 14 MB, of which a kernel that is already machine code needs only the runtime that allocates arrays. Who must compile
 after all fills the tables then: numba's compiler does so itself whenever it starts.
+
+The files are pickles, and a pickle can run code: the folder must be private to the user, or it is not used.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import logging
+import os
+import pickle
+import re
+import shutil
+import stat
+import time
+import uuid
 from collections.abc import Callable
-from functools import cached_property
+from contextlib import suppress
 from typing import Any
 
-import numba
-from numba.core.caching import FunctionCache
+from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
 
-__all__ = ["KernelCache"]
+from partwise._kernel_contents import UnknownContentsError, kernel_hash
 
+__all__ = ["KernelCache", "cache_dir"]
 
-class _Files(FunctionCache):  # type: ignore[misc]
-    """numba's cache of the machine code of one function, which does not wake the compiler."""
+logger = logging.getLogger("partwise")
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+_DAY = 86400.0
+UNUSED = 30 * _DAY
+_DIGEST = 32  # bytes of a checksum in front of every file
 
 
 class KernelCache:
-    """What a dispatcher of numba asks of its cache. Looks at the disk when the function is first called."""
+    """What a dispatcher of numba asks of its cache."""
 
-    def __init__(self, function: Callable[..., Any], folder: str) -> None:
-        self.function, self.folder = function, folder
-
-    @cached_property
-    def _files(self) -> _Files:
-        before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-        numba.config.CACHE_DIR = self.folder  # type: ignore[attr-defined]
-        try:
-            return _Files(self.function)
-        finally:
-            numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.function, self.options = function, options
+        self._paths: dict[Any, str | None] = {}
 
     @property
-    def cache_path(self) -> str:
-        return self._files.cache_path  # type: ignore[no-any-return]
+    def cache_path(self) -> str | None:
+        return cache_dir()
+
+    def _path(self, signature: Any, codegen: Any) -> str | None:
+        """File of a compiled signature; None where there is none to keep it in, or no telling what is in it."""
+        folder = cache_dir()
+        if folder is None:
+            return None
+        try:
+            key = kernel_hash(self.function, signature, self.options, codegen.magic_tuple())
+        except UnknownContentsError as unknown:
+            logger.info("%s is compiled without a disk cache: it contains %s", self.function.__qualname__, unknown)
+            return None
+        return os.path.join(folder, f"{self.function.__name__}-{key[:40]}.kernel")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        return self._files.load_overload(sig, target_context)
+        path = self._paths[sig] = self._path(sig, target_context.codegen())
+        payload = None if path is None else _read(path)
+        if payload is None:
+            return None
+        rtsys.initialize(target_context)
+        return CompileResult._rebuild(target_context, *payload)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        self._files.save_overload(sig, data)
+        path = self._paths.get(sig)  # from before compilation: what it read then is what the code contains
+        if path is None or data.library.has_dynamic_globals or any(not part.can_cache for part in data.lifted):
+            return
+        try:
+            _write(path, dumps(data._reduce()))
+            _clean(os.path.dirname(path))
+        except OSError as error:  # a full disk
+            logger.warning("%s could not be kept in the kernel cache: %s", self.function.__qualname__, error)
 
     def flush(self) -> None:
-        self._files.flush()
+        for path in filter(None, self._paths.values()):
+            _remove(path)
+
+
+# -------------------------------------------------------------------------------------------------- files
+
+
+def _read(path: str) -> Any:
+    """What was written; None where there is nothing, or something damaged or somebody else's."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+            return None
+        data = file.read()
+    if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+        return None
+    if status.st_mtime < time.time() - _DAY:  # in use: not to be removed
+        with suppress(OSError):
+            os.utime(path)
+    return pickle.loads(memoryview(data)[_DIGEST:])
+
+
+def _write(path: str, data: bytes) -> None:
+    """Whole or not at all: others may read or write the same file at this moment."""
+    draft = f"{path}.{uuid.uuid4().hex[:16]}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(draft, flags, 0o600), "wb") as file:
+            file.write(hashlib.sha256(data).digest() + data)
+        os.replace(draft, path)
+    except BaseException:
+        _remove(draft)
+        raise
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def _clean(folder: str) -> None:
+    """Remove what nobody has used for thirty days; once a day, since a look at every file takes time."""
+    mark = os.path.join(folder, "cleaned")
+    now = time.time()
+    with suppress(OSError):
+        if os.stat(mark).st_mtime > now - _DAY:
+            return
+    with open(mark, "w"):
+        os.utime(mark)
+    for entry in os.scandir(folder):
+        with suppress(OSError):  # somebody else was quicker
+            if entry.stat(follow_symlinks=False).st_mtime < now - UNUSED:
+                _remove(entry.path)
+    _clean_old_folders(os.path.dirname(folder), now)
+
+
+def _clean_old_folders(base: str, now: float) -> None:
+    """Folders of versions before 0.2, one per state of the sources."""
+    for entry in os.scandir(base):
+        if re.fullmatch("[0-9a-f]{16}", entry.name) and entry.is_dir(follow_symlinks=False):
+            files = (os.path.join(place, name) for place, _, names in os.walk(entry.path) for name in names)
+            with suppress(OSError):
+                if max((os.stat(file).st_mtime for file in files), default=0.0) < now - UNUSED:
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+
+# -------------------------------------------------------------------------------------------------- the folder
+
+
+@functools.cache
+def cache_dir() -> str | None:
+    """Folder of compiled kernels: in ``$PARTWISE_CACHE_DIR``, else in the user's cache; None if it is not private."""
+    folder = os.path.join(_base(), "kernels")
+    try:
+        if not os.path.isabs(folder):
+            raise OSError("the user has no home folder")
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        _check_private(folder)
+    except OSError as error:
+        logger.warning(
+            "Compiled code is not kept on disk, so every process compiles again: %s. "
+            "Set PARTWISE_CACHE_DIR to a folder that only you can write to.",
+            error,
+        )
+        return None
+    return folder
+
+
+def _base() -> str:
+    if base := os.environ.get("PARTWISE_CACHE_DIR"):
+        return os.path.abspath(base)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "partwise")
+
+
+def _check_private(folder: str) -> None:
+    """Nobody else may put a file there, or put another folder in its place."""
+    if not hasattr(os, "geteuid"):  # Windows: a user's profile is private
+        return
+    me = os.geteuid()
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        raise OSError(f"{folder} is not a folder")
+    if status.st_uid != me:
+        raise OSError(f"{folder} belongs to user {status.st_uid}")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise OSError(f"{folder} is open to others (mode {stat.S_IMODE(status.st_mode):04o} instead of 0700)")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OSError(f"{folder} cannot be written to")
+    above = os.path.dirname(os.path.realpath(folder))
+    while above != os.path.dirname(above):
+        status = os.stat(above)
+        if status.st_uid not in (0, me):
+            raise OSError(f"{above} belongs to user {status.st_uid}")
+        others = 0o002 if status.st_gid == os.getegid() else 0o022  # a group of one's own is common
+        if status.st_mode & others and not status.st_mode & stat.S_ISVTX:
+            raise OSError(f"{above} can be written to by others (mode {stat.S_IMODE(status.st_mode):04o})")
+        above = os.path.dirname(above)

@@ -1,8 +1,4 @@
-"""Small pieces of LLVM code for intrinsics: data of arrays, vectors loaded, stored and filled with one value.
-
-What kernels inline is part of what they are: the next line puts this file under the hash that names their cache
-(it looks for "partwise._compile import").
-"""
+"""Small pieces of LLVM code for intrinsics: data of arrays, vectors loaded, stored and filled with one value."""
 
 from __future__ import annotations
 

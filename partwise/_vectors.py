@@ -5,9 +5,6 @@ the vectors (22 labels are two vectors of eight and six numbers one by one), and
 what could stay in registers. Here a tile of ``TILE`` columns stays in registers over all rows, and the last tile
 overlaps the one before it. Every function is written twice: in Python, which runs when compilation is switched off and
 says what is meant, and in LLVM vector code, which compiled callers get. They need at least ``TILE`` columns.
-
-What kernels inline is part of what they are: the next line puts this file under the hash that names their cache
-(it looks for "partwise._compile import").
 """
 
 from __future__ import annotations

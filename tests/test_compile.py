@@ -1,13 +1,11 @@
-"""Generic functions in Python and compiled; kernels without the compiler; what the cache is keyed by."""
+"""Generic functions in Python and compiled; kernels without the compiler."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +18,7 @@ from numpy.typing import NDArray
 
 import partwise._compile
 import partwise._ingredients
-import partwise._kernel_cache
-from partwise._compile import Generic, cache_dir, composite, kernel
+from partwise._compile import Generic, composite, kernel
 from partwise.structures.chain import Chain
 from partwise.structures.multiclass import Multiclass
 
@@ -225,42 +222,3 @@ def test_a_kernel_from_the_disk_does_not_wake_the_compiler_and_other_code_still_
     folder = [Path(partwise._compile.__file__).parents[1]]
     run(script, folder)  # compiles it, where it has never been used
     assert run(script, folder).split() == ["False", "3.0"]
-
-
-# --------------------------------------------------------------------------------------------------
-# The cache
-
-
-@needs_compiler
-def test_kernels_are_cached_under_the_hash_of_the_sources() -> None:
-    assert Path(cache_dir()).name == partwise._compile._source_hash()
-    assert Path(total.dispatcher.stats.cache_path).is_relative_to(cache_dir())
-
-
-@needs_compiler
-def test_a_change_in_another_file_is_never_missed(tmp_path: Path) -> None:
-    """numba alone would run the stale callee; a second process with the same sources compiles nothing."""
-    package = tmp_path / "partwise"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    for module in (partwise._compile, partwise._ingredients, partwise._kernel_cache):
-        shutil.copy(module.__file__, package)
-    callee = "from partwise._compile import kernel\n@kernel\ndef step(x):\n    return x + 1.0\n"
-    caller = "from partwise._compile import kernel\nfrom partwise.callee import step\n"
-    (package / "callee.py").write_text(callee)
-    (package / "caller.py").write_text(caller + "@kernel\ndef twice(x):\n    return step(step(x))\n")
-    script = "from partwise.caller import twice; print(twice(0.0), len(twice.dispatcher.stats.cache_hits))"
-    cache = str(tmp_path / "cache")
-    assert run(script, [tmp_path], PARTWISE_CACHE_DIR=cache).split() == ["2.0", "0"]
-    assert run(script, [tmp_path], PARTWISE_CACHE_DIR=cache).split() == ["2.0", "1"]
-    (package / "callee.py").write_text(callee.replace("1.0", "5.0"))
-    assert run(script, [tmp_path], PARTWISE_CACHE_DIR=cache).split() == ["10.0", "0"]
-    assert len(os.listdir(cache)) == 2
-
-
-def test_a_cache_that_cannot_be_written_moves_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("PARTWISE_CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folder = Path(cache_dir.__wrapped__())
-    assert folder.is_dir() and folder.is_relative_to(tmp_path) and folder.name == Path(cache_dir()).name

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import importlib
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 from oracles import Interval
 from problems import Enumerated, Tiny, tiny, tiny_multiclass
 
-from partwise import _compile
-from partwise._compile import Kernel
 from partwise.exceptions import InputError, ParameterError
 from partwise.features import MatrixFeatures
 from partwise.learners import DCA, LBFGS, SGD, ExactDCA, KBestMIRA, Learner, Perceptron
@@ -178,19 +172,6 @@ def test_everything_runs_without_compilation() -> None:
         near = slack(learner, 1e-12)
         np.testing.assert_allclose(interpreted.pop(name), compiled.pop(name), rtol=near, atol=near, err_msg=name)
     assert interpreted == compiled, "the same weights must give the same outputs"
-
-
-def test_every_file_with_kernels_is_in_the_key_of_the_cache() -> None:
-    """Else a kernel would go on running callees that have changed since it was compiled."""
-    root = Path(_compile.__file__).parent
-    for module in pkgutil.walk_packages([str(root)], "partwise."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    found = (o for o in gc.get_objects() if issubclass(type(o), Dispatcher | Kernel))  # isinstance wakes dead proxies
-    kernels = [o.py_func for o in found if o.py_func.__module__.startswith("partwise.")]
-    files = {Path(function.__code__.co_filename).relative_to(root).as_posix() for function in kernels}
-    assert {"features/rows.py", "features/transitions.py", "structures/_chain_kernels.py"} <= files
-    assert files <= _compile._kernel_sources().keys()
 
 
 # --------------------------------------------------------------------------------------------------

@@ -4,9 +4,6 @@
 of W independent chains, a chain a vector lane. Both are written twice: in NumPy, which runs when
 compilation is switched off and says what the function means, and in LLVM vector code, which compiled
 callers get. The two agree up to float32 rounding of the sums.
-
-What kernels inline is part of what they are: the next line puts this file under the hash that names their cache
-(it looks for "partwise._compile import").
 """
 
 from __future__ import annotations
