@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise._vectors import TILE, tiled_add, tiled_dot, tiled_max, tiled_sum
@@ -25,6 +26,7 @@ __all__ = [
     "rows_sum",
     "smallest_finite",
     "total_size",
+    "transition_blocks",
 ]
 
 _LOG2E = 1.4426950408889634
@@ -236,3 +238,18 @@ def log_add(a, b):
     if low == -np.inf:
         return high
     return high + math.log1p(math.exp(low - high))
+
+
+def transition_blocks(n_labels: int, order: int) -> NDArray[np.int64]:
+    """blocks[j]: where the transition parts of history length j = 1..order start, after the label parts.
+
+    blocks[order + 1] is where they end.
+
+    Examples
+    --------
+    >>> transition_blocks(3, 2).tolist()
+    [0, 0, 9, 36]
+    """
+    blocks = np.zeros(order + 2, np.int64)
+    blocks[2:] = np.cumsum([n_labels ** (j + 1) for j in range(1, order + 1)])
+    return blocks

@@ -17,7 +17,16 @@ from partwise.storage import Checkpoint
 from partwise.storage import load as load_file
 from partwise.storage import save as save_file
 
-__all__ = ["MODELS", "GuardedCheckpoint", "StoredModel", "load_model", "make_learner", "make_loss", "thread_count"]
+__all__ = [
+    "MODELS",
+    "GuardedCheckpoint",
+    "StoredModel",
+    "find_model",
+    "load_model",
+    "make_learner",
+    "make_loss",
+    "thread_count",
+]
 
 
 def make_loss(loss: Any, learner: Any = None, usual: str = "crf") -> Loss:
@@ -104,6 +113,7 @@ class StoredModel:
     """A fitted estimator that saves to and loads from one file. Subclasses name their ``kind`` and their state."""
 
     kind: ClassVar[str]
+    shows_weights: ClassVar[bool] = False  # whether :meth:`describe_weights` has something to say
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -119,6 +129,20 @@ class StoredModel:
         """The model of a stored state."""
         raise TypeError(f"{cls.__name__} cannot be stored")
 
+    @property
+    def stages(self) -> list[Any]:
+        """The models that this one consists of, in the order in which they run; the last one has the last word."""
+        return [self]
+
+    @classmethod
+    def stage_headers(cls, header: dict[str, Any]) -> list[dict[str, Any]]:
+        """The headers of the stages in the header of a stored model."""
+        return [header]
+
+    def describe_weights(self, label: Any = None, top: int = 5) -> dict[str, Any]:
+        """The strongest weights by name, of one label or of all, JSON-able; for ``partwise inspect``."""
+        raise TypeError(f"{type(self).__name__} has no named weights to show")
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file; an existing one is replaced only when the new one is complete."""
         header, arrays = self.to_state()
@@ -131,15 +155,21 @@ class StoredModel:
         return restore(cls, path, stored.header, stored.arrays)
 
 
+def find_model(kind: str) -> type[StoredModel] | None:
+    """The class of a kind of model; None where nobody has registered it."""
+    if kind in _HOMES:
+        importlib.import_module(_HOMES[kind])
+    return MODELS.get(kind)
+
+
 def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     """Read a model of any kind."""
     stored = load_file(path, mmap=mmap)
-    if stored.kind in _HOMES:
-        importlib.import_module(_HOMES[stored.kind])
-    if stored.kind not in MODELS:
+    found = find_model(stored.kind)
+    if found is None:
         known = ", ".join(sorted({*MODELS, *_HOMES}))
         raise StorageError(f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {known}")
-    return restore(MODELS[stored.kind], path, stored.header, stored.arrays)
+    return restore(found, path, stored.header, stored.arrays)
 
 
 def restore(kind: Any, path: Any, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
+from partwise._math import transition_blocks
 from partwise.exceptions import InputError
 from partwise.features.base import Features, Stack
 from partwise.features.inputs import RowMatrix
 from partwise.features.rows import DenseRows, SparseRows
 from partwise.features.transitions import RepeatedTransitions, TiedTransitions, repeated_parts
-from partwise.structures.chain import transition_blocks
 
 __all__ = ["ChainFeatures", "DenseLayout", "RowFeatures", "RowLayout", "output_type"]
 

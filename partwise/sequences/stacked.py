@@ -209,6 +209,19 @@ class StackedLabeler(StoredModel, Estimator):
 
     # storage
 
+    shows_weights = True
+
+    @property
+    def stages(self) -> list[Any]:
+        return [self.first_, self.second_]
+
+    @classmethod
+    def stage_headers(cls, header: dict[str, Any]) -> list[dict[str, Any]]:
+        return [header["first"], header["second"]]
+
+    def describe_weights(self, label: Any = None, top: int = 5) -> dict[str, Any]:
+        return self.second_.describe_weights(label, top)
+
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         check_is_fitted(self, "second_")
         header: dict[str, Any] = {

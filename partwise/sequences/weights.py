@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._math import transition_blocks
 from partwise.estimation.base import StoredModel, params_from_json, params_to_json
-from partwise.exceptions import StorageError
+from partwise.exceptions import InputError, StorageError
 from partwise.features.layout import DenseLayout, RowLayout, output_type
 from partwise.learners.base import Certificate, Record, Result
 from partwise.sequences.encoders import restore_encoder
-from partwise.structures.chain import transition_blocks
 
 __all__ = ["ChainWeights", "Weight"]
 
@@ -86,6 +86,28 @@ class ChainWeights(StoredModel):
         order = np.argsort(weights if lowest else -weights, kind="stable")[:n]
         names = self.attribute_names()
         return [Weight(names[attributes[j]], self.classes_[labels[j]], float(weights[j])) for j in order]
+
+    shows_weights = True
+
+    def describe_weights(self, label: Any = None, top: int = 5) -> dict[str, Any]:
+        """The strongest weights for and against each label, and all transitions."""
+        labels = list(self.classes_)
+        if label is not None and label not in labels:
+            raise InputError(f"no label {label!r}; there are {', '.join(map(str, labels))}")
+        found = {}
+        for each in labels if label is None else [label]:
+            speaking = [w for w in self.top_weights(each, top) if w.weight > 0]
+            against = [w for w in self.top_weights(each, top, lowest=True) if w.weight < 0]
+            sides = (("for", speaking), ("against", against))
+            found[str(each)] = {side: [[w.attribute, w.weight] for w in ranked] for side, ranked in sides}
+        return {
+            "attributes": self.layout_.n_attributes,
+            "weights": len(self.theta_),
+            "nonzero": int(np.count_nonzero(self.theta_)),
+            "norm": float(np.linalg.norm(self.theta_)),
+            "top_weights": found,
+            "transitions": {"labels": labels, "weights": self.transition_weights()},
+        }
 
     # storage
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partwise._math import transition_blocks
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures import (
     _chain_entropy,  # noqa: F401  (registers the oracle)
@@ -18,22 +19,7 @@ from partwise.structures import _chain_ranked as ranked
 from partwise.structures._chain_kernels import ChainSpace, block_start, mask_scores
 from partwise.structures.base import CompiledStructure, Floats, Polytope
 
-__all__ = ["Chain", "transition_blocks"]
-
-
-def transition_blocks(n_labels: int, order: int) -> NDArray[np.int64]:
-    """blocks[j]: where the transition parts of history length j = 1..order start, after the label parts.
-
-    blocks[order + 1] is where they end.
-
-    Examples
-    --------
-    >>> transition_blocks(3, 2).tolist()
-    [0, 0, 9, 36]
-    """
-    blocks = np.zeros(order + 2, np.int64)
-    blocks[2:] = np.cumsum([n_labels ** (j + 1) for j in range(1, order + 1)])
-    return blocks
+__all__ = ["Chain"]
 
 
 class Chain(CompiledStructure):

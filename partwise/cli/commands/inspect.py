@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from partwise.cli.console import STATUS, print_json, print_table, size_of
 from partwise.cli.registry import Command
 from partwise.exceptions import InputError
-from partwise.sequences.commands._models import stages
 
 if TYPE_CHECKING:
     from partwise.storage import Description
@@ -37,11 +36,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from partwise.estimation.base import find_model
     from partwise.storage import describe
 
     found = describe(args.model)
-    summary = summarise(args.model, found)
-    weights = None if args.header or not _has_weights(found.kind) else read_weights(args)
+    model = find_model(found.kind)
+    stages = [found.header] if model is None else model.stage_headers(found.header)
+    summary = summarise(args.model, found, stages)
+    weights = None if args.header or model is None or not model.shows_weights else read_weights(args)
     if args.json:
         print_json({**summary, **(weights or {})})
         return
@@ -51,17 +53,9 @@ def run(args: argparse.Namespace) -> None:
         show_weights(weights)
 
 
-def _has_weights(kind: str) -> bool:
-    from partwise.estimation.base import MODELS
-    from partwise.sequences.stacked import StackedLabeler
-
-    return hasattr(MODELS.get(kind), "top_weights") or kind == StackedLabeler.kind
-
-
-def summarise(path: str, found: Description) -> dict[str, Any]:
+def summarise(path: str, found: Description, stages: list[dict[str, Any]]) -> dict[str, Any]:
     """What the header says; a part that this kind of model does not have is empty."""
-    last = _part(found.header, "second")
-    header = last or found.header
+    header = stages[-1]
     encoder, result = _part(header, "encoder"), _part(header, "result")
     return {
         "file": path,
@@ -75,7 +69,7 @@ def summarise(path: str, found: Description) -> dict[str, Any]:
         },
         "input": encoder.get("kind"),
         "templates": encoder.get("templates"),
-        "first_stage": _part(_part(found.header, "first"), "encoder").get("templates") if last else None,
+        "first_stage": _part(stages[0], "encoder").get("templates") if len(stages) > 1 else None,
         "info": _part(header, "info"),
         "training": result,
         "arrays": {name: {"dtype": a.dtype, "shape": a.shape, "bytes": a.nbytes} for name, a in found.arrays.items()},
@@ -88,31 +82,14 @@ def _part(header: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def read_weights(args: argparse.Namespace) -> dict[str, Any]:
-    """The strongest weights for and against each label, and all transitions."""
-    import numpy as np
-
+    """What the model says of its weights."""
     from partwise.estimation.base import load_model
 
-    model = stages(load_model(args.model))[-1]
-    labels = list(model.classes_)
-    if args.label is not None and args.label not in labels:
-        raise InputError(f"{args.model}: no label {args.label!r}; there are {', '.join(map(str, labels))}")
-    chosen = labels if args.label is None else [args.label]
-    top = {}
-    for label in chosen:
-        for_it = [w for w in model.top_weights(label, args.top) if w.weight > 0]
-        against = [w for w in model.top_weights(label, args.top, lowest=True) if w.weight < 0]
-        top[str(label)] = {
-            side: [[w.attribute, w.weight] for w in found] for side, found in (("for", for_it), ("against", against))
-        }
-    return {
-        "attributes": model.layout_.n_attributes,
-        "weights": len(model.theta_),
-        "nonzero": int(np.count_nonzero(model.theta_)),
-        "norm": float(np.linalg.norm(model.theta_)),
-        "top_weights": top,
-        "transitions": {"labels": labels, "weights": model.transition_weights()},
-    }
+    try:
+        found: dict[str, Any] = load_model(args.model).describe_weights(args.label, args.top)
+    except InputError as error:
+        raise InputError(f"{args.model}: {error}") from None
+    return found
 
 
 def show_summary(summary: dict[str, Any]) -> None:
