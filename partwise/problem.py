@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import composite, kernel, native
-from partwise.costs import Cost, Hamming
+from partwise.costs import Cost
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import Features, accumulate, feature_scores
 from partwise.losses import Loss, add_cost, gold_score, loss_parts, soften, subtract_gold
@@ -137,7 +137,8 @@ class Problem:
     outputs : sequence of m gold outputs, or a Structure
         A Structure stands for partial knowledge: the same parts, but only the outputs that might be gold.
     loss : Loss or its name
-    cost : Cost
+    cost : Cost, optional
+        The structure's own default if absent.
     nonnegative : (dim,) bool, optional
         Weights that must stay ≥ 0. Only some learners can keep them so; the others refuse the problem.
     n_threads : int
@@ -163,7 +164,7 @@ class Problem:
             raise InputError("a problem needs at least one instance")
         self.space, self.features, self.n_threads = space, features, n_threads
         self.loss = Loss.named(loss) if isinstance(loss, str) else loss
-        self.cost = cost or Hamming()
+        self.cost = cost or space.default_cost()
         self.m, self.dim = len(space), features.dim
         self.nonnegative = self._nonnegative(nonnegative)
         gold, costs = self._encode(outputs)

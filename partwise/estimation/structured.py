@@ -56,8 +56,8 @@ class StructuredClassifier(StoredModel, Estimator):
     C : float
         Weight of the losses against ½‖θ‖²: larger means less regularisation.
     cost : Cost, optional
-        ℓ(y', y), for the loss and for :meth:`score`. Hamming() if absent, the number of missed atoms; where an output
-        may also have too many of them, Hamming(1, 1) counts both.
+        ℓ(y', y), for the loss and for :meth:`score`. The structure's ``default_cost()`` if absent: unless it says
+        otherwise Hamming(), the missed atoms; where an output may also have too many, Hamming(1, 1) counts both.
     nonnegative : (dim,) bool, optional
         Weights that must be ≥ 0.
     max_passes : int, optional
@@ -227,7 +227,7 @@ class StructuredClassifier(StoredModel, Estimator):
         space, found = self._best(X)
         if len(y) != len(found):
             raise InputError(f"X has {len(found)} instances but y has {len(y)}")
-        cost, total = self.cost or Hamming(), 0.0
+        cost, total = self.cost or space.default_cost(), 0.0
         for i, (z, truth) in enumerate(zip(found, y, strict=True)):
             n = space.n_atoms(i)
             p, q = cost.parts(np.asarray(space.encode(i, truth), float)[:n], i)

@@ -30,6 +30,9 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+#: Squares of features, sums of them and their products with C must be finite.
+LARGEST = 1e100
+
 
 @Generic
 def feature_parts(features, i):
@@ -160,6 +163,12 @@ class MatrixFeatures(Features):
                 )
             if not np.isfinite(matrix.data).all():
                 raise InputError(f"matrix of instance {i} holds NaN or infinity")
+            largest = float(np.abs(matrix.data).max(initial=0.0))
+            if largest > LARGEST:
+                raise InputError(
+                    f"matrix of instance {i} holds {largest:.3g}; features beyond {LARGEST:g} overflow when they are "
+                    "squared: divide all of them by a number of that size"
+                )
 
     @property
     def dim(self) -> int:

@@ -9,6 +9,7 @@ arrays and numbers, a checkpoint is the state, and a resumed run continues bit f
 from __future__ import annotations
 
 import importlib
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -72,7 +73,7 @@ class Result:
     trace: list[Record]
     certificate: Certificate | None
     status: str  # "converged", "stalled" (no step helps), "max_passes", "stopped", "early_stopping" or "interrupted"
-    best_step: int
+    best_step: int  # the pass whose θ this is; 0 where no pass found better than the start
 
 
 Callback = Callable[[Record, Floats], bool | None]
@@ -112,13 +113,18 @@ class Learner(ABC):
     random_state: int = 0
 
     def __post_init__(self) -> None:
+        for setting in fields(self):  # numbers of NumPy's own types would compute in their precision
+            object.__setattr__(self, setting.name, _plain(getattr(self, setting.name)))
         self._positive("C")
         if not self.max_passes >= 0:
             raise ParameterError("max_passes", type(self).__name__, "at least 0", self.max_passes)
 
-    def _positive(self, name: str) -> None:
-        if not getattr(self, name) > 0:
-            raise ParameterError(name, type(self).__name__, "a positive number", getattr(self, name))
+    def _positive(self, name: str, infinite: bool = False) -> None:
+        value = getattr(self, name)
+        if not (isinstance(value, int | float) and value > 0):
+            raise ParameterError(name, type(self).__name__, "a positive number", value)
+        if math.isinf(value) and not infinite:
+            raise ParameterError(name, type(self).__name__, "finite", value)
 
     # what a learner can do
 
@@ -235,14 +241,15 @@ class Learner(ABC):
                     give_back(problem.dim)
                 if best_step == 0 or self._better(record, trace[best_step - 1]):
                     best_theta, best_step = now, step
-                if sum(bool(callback(record, now)) for callback in callbacks):  # all of them see every record
-                    status = "stopped"
-                elif known.get("converged"):
+                stop = sum(bool(callback(record, now)) for callback in callbacks)  # all of them see every record
+                if known.get("converged"):  # an end of its own comes first: a run resumed from here has no more to do
                     status = "converged"
                 elif known.get("stalled"):
                     status = "stalled"
                 elif patience is not None and score is not None and step - best_step >= patience:
                     status = "early_stopping"
+                elif stop:
+                    status = "stopped"
                 if checkpoint is not None and (checkpoint.due(step) or status != "max_passes"):
                     lines = [{f.name: getattr(r, f.name) for f in fields(r)} for r in trace]
                     checkpoint.save(
@@ -254,6 +261,13 @@ class Learner(ABC):
         except KeyboardInterrupt:  # the last complete pass is what counts
             status = "interrupted"
         return Result(best_theta, trace, _certificate(trace, best_step), status, best_step)
+
+
+def _plain(setting: Any) -> Any:
+    """A setting with Python's own numbers in place of NumPy's."""
+    if isinstance(setting, tuple):
+        return tuple(map(_plain, setting))
+    return setting.item() if isinstance(setting, np.generic | np.ndarray) and np.ndim(setting) == 0 else setting
 
 
 def _certificate(trace: list[Record], step: int) -> Certificate | None:

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from partwise._compile import composite, kernel
-from partwise.exceptions import ParameterError
+from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import accumulate, feature_scores
-from partwise.learners.base import Floats, Learner
+from partwise.learners.base import Certificate, Floats, Learner, Result
 from partwise.learners.domains import Domain
 from partwise.losses import Loss, loss_parts
 from partwise.problem import Problem
 from partwise.structures.base import part_count
 
-__all__ = ["CertifiedLearner", "cut_of", "gather"]
+__all__ = ["CertifiedLearner", "best_start", "cut_of", "gather"]
 
 
 @composite
@@ -47,6 +47,16 @@ def gather(data, offsets, duals, step, out):
     """out ← out + step·Σ_i F_i u_i for the u_i side by side in ``duals``."""
     for i in range(offsets.shape[0] - 1):
         accumulate(data.features, i, duals[offsets[i] : offsets[i + 1]], 0, step, out)
+
+
+def best_start(problem: Problem, domain: Domain, theta: Floats | None) -> tuple[float, Floats]:
+    """(P(θ), θ) of the better of 0 and a given start, brought into the domain."""
+    starts = [np.zeros(problem.dim)]
+    if theta is not None and np.any(theta):
+        starts.append(domain.project(np.asarray(theta, float)))
+    primals = [(domain.cost(start) + float(problem.losses(start).sum())) / problem.m for start in starts]
+    best = int(np.argmin(primals))
+    return primals[best], starts[best]
 
 
 @dataclass(frozen=True)
@@ -85,8 +95,43 @@ class CertifiedLearner(Learner):
         """D = 1/m [Σ_i b_i + min_θ Ω(θ) − θᵀv] from Σ_i b_i and v = −Σ_i F_i u_i."""
         return (constant + self.domain(problem).bound(v)) / problem.m
 
+    def fit(self, problem: Problem, *, theta: Floats | None = None, score: Any = None, **settings: Any) -> Result:
+        """As :meth:`Learner.fit`; the answer is the best θ of all passes, of the start and of 0."""
+        result = super().fit(problem, theta=theta, score=score, **settings)
+        return result if score is not None else self._or_start(problem, theta, result)
+
+    def _or_start(self, problem: Problem, theta: Floats | None, result: Result) -> Result:
+        """The start, or 0, in place of an answer that is worse."""
+        if result.certificate is None or result.status == "interrupted":  # who asks for an end gets it
+            return result
+        if theta is None and self._beats_zero(problem, result):
+            return result
+        primal, start = best_start(problem, self.domain(problem), theta)
+        if not primal < result.certificate.primal:
+            return result
+        certificate = Certificate(primal, result.certificate.dual)
+        near = certificate.gap <= self.tolerance * abs(primal)
+        status = "converged" if near and result.status in ("max_passes", "stalled") else result.status
+        return Result(start, result.trace, certificate, status, 0)
+
+    def _beats_zero(self, problem: Problem, result: Result) -> bool:
+        """Whether the certificate alone shows that P(0) > P(θ), which saves its evaluation.
+
+        P is 1/(Cm)-strongly convex, so that ‖θ − θ*‖² ≤ r² = 2Cm·gap and P(0) ≥ D + (‖θ‖ − r)²/(2Cm).
+        """
+        domain, certificate = self.domain(problem), result.certificate
+        if certificate is None or domain.radius is not None:
+            return False
+        reach = np.sqrt(2.0 * domain.cost(result.theta)) - np.sqrt(2.0 * problem.m * max(certificate.gap, 0.0))
+        return bool(reach > 0.0 and certificate.dual + 0.5 * reach**2 / problem.m > certificate.primal)
+
     def verdict(self, primal: float, dual: float, best_dual: float = -np.inf, **extra: float) -> dict[str, Any]:
         """What ``advance`` returns: with the best dual so far, whether the gap is small enough."""
+        if np.isnan(primal) or np.isnan(dual):
+            raise InputError(
+                f"{type(self).__name__}: the objective is not a number; features or costs are too large, "
+                f"with C = {self.C:g}"
+            )
         gap = primal - max(dual, best_dual)
         return {
             "objective": primal,

@@ -91,7 +91,7 @@ class SaddlePointLearner(CertifiedLearner):
         super().__post_init__()
         for name in ("radius", "balance"):
             if getattr(self, name) is not None:
-                self._positive(name)
+                self._positive(name, infinite=name == "radius")
         if self.norm not in ("l1", "l2"):
             raise ParameterError("norm", type(self).__name__, "'l1' or 'l2'", self.norm)
         if self.norm == "l1" and (self.radius is None or math.isinf(self.radius)):

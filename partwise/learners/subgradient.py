@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from partwise._compile import kernel
 from partwise.features.base import accumulate, feature_scores, squared_norm
-from partwise.learners.base import Floats, Learner, State, register_learner
+from partwise.learners.base import Floats, Learner, Result, State, register_learner
+from partwise.learners.certified import best_start
 from partwise.learners.domains import Domain
 from partwise.losses import Loss, loss_parts
 from partwise.problem import Problem
@@ -113,7 +114,7 @@ class Subgradient(Learner):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.radius is not None:
-            self._positive("radius")
+            self._positive("radius", infinite=True)
 
     def accepts(self, loss: Loss) -> bool:
         return loss.convex
@@ -124,6 +125,18 @@ class Subgradient(Learner):
 
     def _free(self, problem: Problem) -> bool:
         return self.radius is None and problem.nonnegative is None
+
+    def fit(self, problem: Problem, *, theta: Floats | None = None, score: Any = None, **settings: Any) -> Result:
+        """As :meth:`Learner.fit`; the answer is the best θ of all passes, of the start and of 0."""
+        result = super().fit(problem, theta=theta, score=score, **settings)
+        if score is not None or result.best_step == 0:
+            return result
+        primal, start = best_start(problem, self.domain(problem), theta)
+        return (
+            replace(result, theta=start, best_step=0)
+            if primal < (result.trace[result.best_step - 1].objective or 0.0)
+            else result
+        )
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         """The regularised method forgets its start at once: its first step has η_1 λ = 1."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,9 @@ from partwise.structures._assignment_program import Answer, Program, penalty_fau
 from partwise.structures._links import Links
 from partwise.structures.base import Floats, Structure, score_of
 from partwise.structures.matching import Matching
+
+if TYPE_CHECKING:
+    from partwise.costs import Cost
 
 __all__ = ["PAIRS", "Assignment", "RelaxedAssignment", "Solution"]
 
@@ -132,6 +135,10 @@ class Assignment(Structure):
     def size(self, i: int) -> tuple[int, int]:
         """(J, K) of instance i."""
         return self.matching.size(i)
+
+    def default_cost(self) -> Cost:
+        """That of a matching: wrong links and missed links."""
+        return self.matching.default_cost()
 
     def n_atoms(self, i: int) -> int:
         return self.matching.n_atoms(i)

@@ -30,6 +30,8 @@ from partwise.exceptions import CapabilityError, InputError, ParameterError
 if TYPE_CHECKING:
     import scipy.sparse
 
+    from partwise.costs import Cost
+
 __all__ = [
     "ORACLES",
     "CompiledStructure",
@@ -208,6 +210,15 @@ class Structure(ABC):
     def n_atoms(self, i: int) -> int:
         """How many of the first parts a cost may count; all of them unless a subclass says otherwise."""
         return self.n_parts(i)
+
+    def default_cost(self) -> Cost:
+        """The cost of a problem that names none: the number of missed atoms, of labels the number of wrong ones.
+
+        A structure whose outputs differ in their number of atoms overrides this, or wrong atoms would be free.
+        """
+        from partwise.costs import Hamming
+
+        return Hamming()
 
     def instance_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(number of parts, length of the oracles' work array) of every instance, shape (n,) each."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,9 @@ from partwise.structures._links import (
 )
 from partwise.structures._matching_kernels import MatchingSpace
 from partwise.structures.base import CompiledStructure, Floats, Polytope
+
+if TYPE_CHECKING:
+    from partwise.costs import Cost
 
 __all__ = ["Matching"]
 
@@ -97,6 +100,12 @@ class Matching(CompiledStructure):
     def size(self, i: int) -> tuple[int, int]:
         """(J, K) of instance i."""
         return int(self._pack.n_rows[i]), int(self._pack.n_cols[i])
+
+    def default_cost(self) -> Cost:
+        """Wrong links and missed links count alike: words may have no link, so neither follows from the other."""
+        from partwise.costs import Hamming
+
+        return Hamming(1.0, 1.0)
 
     def n_atoms(self, i: int) -> int:
         n_rows, n_cols = self.size(i)
