@@ -161,7 +161,7 @@ def summarise(
 ) -> dict[str, Any]:
     """What came out, as numbers; writes the report on the way."""
     result = model.result_
-    best = result.trace[result.best_step - 1]
+    best = result.trace[result.best_step - 1] if result.best_step else None
     shown, truth = (pairs, gold) if held_out is None else held_out
     links = model.predict(shown.bitext)
     summary = {
@@ -173,7 +173,7 @@ def summarise(
         "passes": len(result.trace),
         "best_pass": result.best_step,
         "seconds": seconds,
-        "objective": best.objective,
+        "objective": best.objective if best is not None else result.certificate and result.certificate.primal,
         "gap": None if result.certificate is None else result.certificate.gap,
         "scored_on": "training pairs" if held_out is None else shown.path,
         "scores": files.score_table(truth, links),
