@@ -1,0 +1,179 @@
+"""Kernels of binary submodular models: the best labelling by a minimum cut, and max-marginals by flows that go on.
+
+The score of labels y ∈ {0, 1}^N, Σ_j s_j(y_j) + Σ_e s_e [y_j ≠ y_k] with s_e ≤ 0, is minus the value of a cut plus a
+constant: arcs from the source of capacity (s_j(1) − s_j(0))⁺, to the sink of (s_j(0) − s_j(1))⁺, and −s_e both ways along an
+edge. Label 1 is the source side (Greig et al. 1989; Lacoste-Julien eq. 2.5).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise._compile import kernel
+from partwise.exceptions import InputError
+from partwise.structures._maxflow import ORPHAN, PARENT, SOURCE, TREE, activate, adopt, grow_forest, maximum_flow, root
+from partwise.structures.base import argmax, part_count, work_size
+
+__all__ = ["CutSpace", "best_labels", "node_margins"]
+
+
+class CutSpace(NamedTuple):
+    """Packed graphs: nodes node_offsets[i]:node_offsets[i + 1] and edges edge_offsets[i]:… of instance i, numbered from 0."""
+
+    node_offsets: NDArray[np.int64]  # (n + 1,)
+    edge_offsets: NDArray[np.int64]  # (n + 1,)
+    ends: NDArray[np.uint32]  # (2 · edges,) the two nodes of every edge
+    start: NDArray[np.uint32]  # (nodes + n,) of instance i: N + 1 numbers from node_offsets[i] + i on
+    neighbor: NDArray[np.uint32]  # (2 · edges,) by node; see partwise.structures._maxflow
+    arc: NDArray[np.uint32]  # (2 · edges,)
+    allowed: NDArray[np.uint8]  # (2 · nodes,) labels that a node may have, or (0,) where all may
+
+
+@part_count.register(CutSpace)
+def _(space, i):
+    n_nodes = space.node_offsets[i + 1] - space.node_offsets[i]
+    return 2 * n_nodes + space.edge_offsets[i + 1] - space.edge_offsets[i]
+
+
+@work_size.register(CutSpace)
+def _(space, i):
+    n_nodes = space.node_offsets[i + 1] - space.node_offsets[i]
+    return n_nodes + 2 * (space.edge_offsets[i + 1] - space.edge_offsets[i])
+
+
+@kernel
+def graph_of(space, i):
+    """(start, neighbor, arc, ends) of instance i."""
+    first, last = space.node_offsets[i], space.node_offsets[i + 1]
+    a, b = 2 * space.edge_offsets[i], 2 * space.edge_offsets[i + 1]
+    return space.start[first + i : last + i + 1], space.neighbor[a:b], space.arc[a:b], space.ends[a:b]
+
+
+@kernel
+def may_be(space, i, j, label):
+    """Whether node j of instance i may have the label."""
+    return space.allowed.shape[0] == 0 or space.allowed[2 * (space.node_offsets[i] + j) + label] != 0
+
+
+@kernel
+def fill_capacities(space, i, scores, terminal, room):
+    """terminal, room ← the capacities of the cut; False if some node may have no label."""
+    n = terminal.shape[0]
+    for j in range(n):
+        zero = scores[2 * j] if may_be(space, i, j, 0) else -np.inf
+        one = scores[2 * j + 1] if may_be(space, i, j, 1) else -np.inf
+        if zero == -np.inf and one == -np.inf:
+            return False
+        terminal[j] = one - zero
+    for e in range(room.shape[0] // 2):
+        price = -scores[2 * n + e]
+        if not price >= 0.0:
+            raise InputError(
+                "the score of an edge whose ends differ is above 0: the model is not submodular (eq. 2.4). "
+                "Learn with nonnegative edge features and weights ≥ 0, or use an inference that allows repulsion."
+            )
+        room[2 * e], room[2 * e + 1] = price, price
+    return True
+
+
+@kernel
+def best_labels(space, i, scores, terminal, room):
+    """(flow, forest) of the cut of these scores, whose residual capacities stay; flow = inf if no output is allowed."""
+    start, neighbor, arc, ends = graph_of(space, i)
+    if not fill_capacities(space, i, scores, terminal, room):
+        terminal[:] = 0.0
+        flow, forest = maximum_flow(start, neighbor, arc, ends, terminal, room)
+        return np.inf, forest
+    return maximum_flow(start, neighbor, arc, ends, terminal, room)
+
+
+@kernel
+def labels_to_parts(ends, nodes, scores, parts):
+    """parts ← χ(y) where y_j = 1 for nodes on the source side; returns scores·parts."""
+    n = nodes.shape[0]
+    total = 0.0
+    for j in range(n):
+        one = nodes[j, TREE] == SOURCE
+        parts[2 * j], parts[2 * j + 1] = 0.0, 0.0
+        chosen = 2 * j + 1 if one else 2 * j
+        parts[chosen] = 1.0
+        total += scores[chosen]
+    for e in range(ends.shape[0] // 2):
+        differ = (nodes[ends[2 * e], TREE] == SOURCE) != (nodes[ends[2 * e + 1], TREE] == SOURCE)
+        parts[2 * n + e] = 1.0 if differ else 0.0
+        if differ:
+            total += scores[2 * n + e]
+    return total
+
+
+@argmax.register(CutSpace)
+def _(space, i, scores, work, parts):
+    n = space.node_offsets[i + 1] - space.node_offsets[i]
+    n_edges = space.edge_offsets[i + 1] - space.edge_offsets[i]
+    flow, forest = best_labels(space, i, scores, work[:n], work[n : n + 2 * n_edges])
+    if flow == np.inf:
+        return -np.inf
+    return labels_to_parts(space.ends[2 * space.edge_offsets[i] : 2 * space.edge_offsets[i + 1]], forest.nodes, scores, parts)
+
+
+@kernel
+def node_margins(space, i, scores, margins):
+    """margins[j] ← (best score with y_j = 1) − (best score with y_j = 0); returns the best score of all, or −inf.
+
+    After the maximum flow, forcing node j to the other side costs the flow that one more terminal arc at j lets
+    through. That flow stays: with as much capacity added to the opposite terminal of j the model is the same up to a
+    constant, so the next node goes on from there with both forests (Kohli and Torr 2008).
+    """
+    n = margins.shape[0]
+    n_edges = space.edge_offsets[i + 1] - space.edge_offsets[i]
+    start, neighbor, arc, ends = graph_of(space, i)
+    terminal, room = np.empty(n), np.empty(2 * n_edges)
+    flow, forest = best_labels(space, i, scores, terminal, room)
+    if flow == np.inf:
+        return -np.inf
+    labels = np.empty(n, np.uint8)
+    for j in range(n):
+        labels[j] = 1 if forest.nodes[j, TREE] == SOURCE else 0
+    best = labels_to_parts(ends, forest.nodes, scores, np.empty(2 * n + n_edges))
+    for j in range(n):
+        sign = -1.0 if labels[j] == 1 else 1.0  # a node of label 0 is forced to the source
+        left = terminal[j]
+        direct = max(-sign * left, 0.0)  # from terminal to terminal through j alone
+        extra, bounded = 0.0, direct < np.inf
+        if bounded:
+            uproot(start, neighbor, arc, ends, room, forest, j)
+            terminal[j] = sign * np.inf
+            root(forest, terminal, np.uint32(j))
+            extra, bounded = grow_forest(start, neighbor, arc, ends, terminal, room, forest)
+            uproot(start, neighbor, arc, ends, room, forest, j)
+            terminal[j] = left - sign * extra
+            if terminal[j] != 0.0:
+                root(forest, terminal, np.uint32(j))
+            grow_forest(start, neighbor, arc, ends, terminal, room, forest)
+        margins[j] = -sign * (direct + extra if bounded else np.inf)
+    return best
+
+
+@kernel
+def uproot(start, neighbor, arc, ends, room, forest, j):
+    """Take node j out of its tree; its children look for other parents."""
+    nodes, orphans = forest.nodes, forest.orphans
+    side = nodes[j, TREE]
+    count = np.uintp(0)
+    nodes[j, TREE] = 0
+    if side == 0:
+        return
+    for p in range(np.uintp(start[j]), np.uintp(start[j + 1])):
+        k = neighbor[p]
+        if nodes[k, TREE] == side and nodes[k, PARENT] < ORPHAN and ends[np.uintp(nodes[k, PARENT]) ^ np.uintp(1)] == j:
+            nodes[k, PARENT] = ORPHAN
+            orphans[count] = k
+            count += np.uintp(1)
+    forest.clock[0] += 1
+    adopt(start, neighbor, arc, ends, room, forest, count)
+    for p in range(np.uintp(start[j]), np.uintp(start[j + 1])):  # whoever may reach j again
+        if nodes[neighbor[p], TREE] != 0:
+            activate(forest, neighbor[p])

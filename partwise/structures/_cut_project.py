@@ -1,0 +1,46 @@
+"""Projection onto the polytope of cuts, Lacoste-Julien eq. (2.22), as a convex quadratic flow (appendix 2.A).
+
+With x_j = z_j1 = 1 − z_j0 the two parts of a node ask for (x_j − b_j)², b_j = (p_j1 + 1 − p_j0)/2, up to a constant; given x
+the part of an edge is z_e = max(|x_j − x_k|, q_e) with q_e = min(p_e, 1), which costs ½(z_e − q_e)².
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partwise.structures._cut_kernels import CutSpace, graph_of, may_be
+from partwise.structures._quadratic_flow import ROUNDING, solve_flow
+from partwise.structures.base import project
+
+__all__: list[str] = []
+
+
+@project.register(CutSpace)
+def _(space, i, point, work, parts):
+    start, neighbor, arc, ends = graph_of(space, i)
+    n, n_edges = start.shape[0] - 1, ends.shape[0] // 2
+    b, low, high, x = np.empty(n), np.zeros(n), np.ones(n), np.empty(n)
+    q = np.empty(n_edges)
+    for j in range(n):
+        zero = point[2 * j] if may_be(space, i, j, 0) else -np.inf
+        one = point[2 * j + 1] if may_be(space, i, j, 1) else -np.inf
+        if zero == -np.inf and one == -np.inf:
+            return -np.inf
+        if zero == -np.inf:
+            low[j], b[j] = 1.0, 1.0
+        elif one == -np.inf:
+            high[j], b[j] = 0.0, 0.0
+        else:
+            b[j] = 0.5 * (one + 1.0 - zero)
+    for e in range(n_edges):
+        q[e] = min(point[2 * n + e], 1.0)
+    gap = solve_flow(start, neighbor, arc, ends, b, low, high, q, x)
+    if gap == np.inf:
+        return -np.inf
+    if not gap <= ROUNDING * (1.0 + n):
+        raise ArithmeticError("the projection onto the polytope of cuts did not converge; is the point finite?")
+    for j in range(n):
+        parts[2 * j], parts[2 * j + 1] = 1.0 - x[j], x[j]
+    for e in range(n_edges):
+        parts[2 * n + e] = max(abs(x[ends[2 * e]] - x[ends[2 * e + 1]]), q[e])
+    return 0.0
