@@ -33,6 +33,7 @@ from partwise.sequences.stacked import StackedLabeler as StackedLabeler
 from partwise.structures.assignment import Assignment as Assignment
 from partwise.structures.base import Structure as Structure
 from partwise.structures.chain import Chain as Chain
+from partwise.structures.cut import Cut as Cut
 from partwise.structures.matching import Matching as Matching
 from partwise.structures.multiclass import Multiclass as Multiclass
 from partwise.structures.segments import Segments as Segments

@@ -26,6 +26,7 @@ from partwise.structures.arborescence import Arborescence
 from partwise.structures.assignment import PAIRS, Assignment, RelaxedAssignment
 from partwise.structures.base import ORACLES, Structure
 from partwise.structures.chain import Chain
+from partwise.structures.cut import Cut
 from partwise.structures.matching import Matching
 from partwise.structures.multiclass import Multiclass
 from partwise.structures.segments import Segments
@@ -136,6 +137,26 @@ def matching_cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def cut_cases(draw: st.DrawFn) -> Case:
+    """Graphs of 1 to 4 nodes with any edges, connected or not; some labels forbidden. Edges never reward difference."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=2))
+    rng, constrained = np.random.default_rng(draw(st.integers(0, 999))), draw(st.booleans())
+    edges, masks = [], []
+    for n in sizes:
+        pairs = np.array([(j, k) for j in range(n) for k in range(j)]).reshape(-1, 2)
+        edges.append(rng.permutation(pairs)[: rng.integers(0, 5)])
+        masks.append(_mask(rng, (n, 2), constrained))
+        masks[-1][np.arange(n), rng.integers(2, size=n)] = True
+    structure = Cut(sizes, edges, allowed=masks if constrained else None)
+
+    def tame(i: int, scores: Floats) -> Floats:
+        scores[2 * sizes[i] :] = -np.abs(scores[2 * sizes[i] :])
+        return scores
+
+    return Case(structure, [oracles.enumerate_cuts(*pair) for pair in zip(edges, masks, strict=True)], tame)
+
+
+@st.composite
 def assignment_cases(draw: st.DrawFn) -> Case:
     """Any mix of pairs; scores of any sign."""
     fertility = draw(st.integers(1, 3))
@@ -221,6 +242,7 @@ REGISTRY[Segments] = segment_cases()
 REGISTRY[oracles.Interval] = interval_cases()
 REGISTRY[Matching] = matching_cases()
 REGISTRY[Arborescence] = arborescence_cases()
+REGISTRY[Cut] = cut_cases()
 REGISTRY[Assignment] = assignment_cases()
 REGISTRY[RelaxedAssignment] = relaxed_cases()
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from partwise.structures.arborescence import Arborescence
     from partwise.structures.assignment import Assignment, RelaxedAssignment
     from partwise.structures.chain import Chain
+    from partwise.structures.cut import Cut
     from partwise.structures.matching import Matching
     from partwise.structures.multiclass import Multiclass
     from partwise.structures.segments import Segments
@@ -22,6 +23,7 @@ __all__ = [
     "Assignment",
     "Chain",
     "CompiledStructure",
+    "Cut",
     "Matching",
     "Multiclass",
     "RelaxedAssignment",
@@ -33,6 +35,7 @@ _HOME = {
     "Arborescence": "arborescence",
     "Assignment": "assignment",
     "Chain": "chain",
+    "Cut": "cut",
     "Matching": "matching",
     "Multiclass": "multiclass",
     "RelaxedAssignment": "assignment",

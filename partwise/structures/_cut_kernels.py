@@ -1,8 +1,8 @@
 """Kernels of binary submodular models: the best labelling by a minimum cut, and max-marginals by flows that go on.
 
 The score of labels y ∈ {0, 1}^N, Σ_j s_j(y_j) + Σ_e s_e [y_j ≠ y_k] with s_e ≤ 0, is minus the value of a cut plus a
-constant: arcs from the source of capacity (s_j(1) − s_j(0))⁺, to the sink of (s_j(0) − s_j(1))⁺, and −s_e both ways along an
-edge. Label 1 is the source side (Greig et al. 1989; Lacoste-Julien eq. 2.5).
+constant: capacities are (s_j(1) − s_j(0))⁺ from the source, (s_j(0) − s_j(1))⁺ to the sink, and −s_e both ways along
+an edge. Label 1 is the source side (Greig et al. 1989; Lacoste-Julien eq. 2.5).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["CutSpace", "best_labels", "node_margins"]
 
 
 class CutSpace(NamedTuple):
-    """Packed graphs: nodes node_offsets[i]:node_offsets[i + 1] and edges edge_offsets[i]:… of instance i, numbered from 0."""
+    """Packed graphs; nodes and edges of every instance are numbered from 0."""
 
     node_offsets: NDArray[np.int64]  # (n + 1,)
     edge_offsets: NDArray[np.int64]  # (n + 1,)
@@ -85,7 +85,7 @@ def best_labels(space, i, scores, terminal, room):
     start, neighbor, arc, ends = graph_of(space, i)
     if not fill_capacities(space, i, scores, terminal, room):
         terminal[:] = 0.0
-        flow, forest = maximum_flow(start, neighbor, arc, ends, terminal, room)
+        _, forest = maximum_flow(start, neighbor, arc, ends, terminal, room)
         return np.inf, forest
     return maximum_flow(start, neighbor, arc, ends, terminal, room)
 
@@ -116,7 +116,9 @@ def _(space, i, scores, work, parts):
     flow, forest = best_labels(space, i, scores, work[:n], work[n : n + 2 * n_edges])
     if flow == np.inf:
         return -np.inf
-    return labels_to_parts(space.ends[2 * space.edge_offsets[i] : 2 * space.edge_offsets[i + 1]], forest.nodes, scores, parts)
+    return labels_to_parts(
+        space.ends[2 * space.edge_offsets[i] : 2 * space.edge_offsets[i + 1]], forest.nodes, scores, parts
+    )
 
 
 @kernel

@@ -40,7 +40,9 @@ def checked_edges(i: int, n_nodes: int, edges: Any) -> Ints:
     if table.size == 0:
         return np.zeros((0, 2), np.int64)
     if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":
-        raise InputError(f"edges of graph {i} have shape {table.shape} and type {table.dtype}; expected (E, 2) integers")
+        raise InputError(
+            f"edges of graph {i} have shape {table.shape} and type {table.dtype}; expected (E, 2) integers"
+        )
     table = table.astype(np.int64)
     bad = ((table < 0) | (table >= n_nodes)).any(axis=1)
     if bad.any():

@@ -1,7 +1,7 @@
 """Maximum flow and minimum cut by two growing trees, after Boykov and Kolmogorov (2004); trees live on between flows.
 
-The network has nodes 0 … n − 1, a source and a sink. Edge e between j and k is a pair of arcs, 2e: j → k and 2e + 1: k → j,
-so the reverse of arc a is a ^ 1, and both residual capacities of an edge lie side by side. A node's capacities from the
+The network has nodes 0 … n − 1, a source and a sink. An edge e between j and k is two arcs, 2e: j → k and
+2e + 1: k → j, so the reverse of arc a is a ^ 1, and both residual capacities of an edge lie side by side. A node's capacities from the
 source and to the sink are one number: terminal[j] > 0 is left from the source, terminal[j] < 0 is left to the sink.
 
 Two forests, S from the source and T to the sink, grow along arcs that are not full until they touch. The path is
@@ -42,7 +42,7 @@ class Forest(NamedTuple):
 
 @kernel
 def adjacency(ends, start, neighbor, arc):
-    """start, neighbor, arc ← the arcs of every node in order of their edges; arc a leads from ends[a] to ends[a ^ 1]."""
+    """start, neighbor, arc ← the arcs of every node by edge; arc a leads from ends[a] to ends[a ^ 1]."""
     n = start.shape[0] - 1
     start[:] = 0
     for a in range(ends.shape[0]):
@@ -98,7 +98,7 @@ def plant(forest, terminal):
 
 @kernel
 def push_across(start, neighbor, arc, terminal, room):
-    """Send what fits from source to sink over single arcs; returns the flow. That is most of it where evidence is noisy."""
+    """Send what fits from source to sink over single arcs; returns the flow, most of all where evidence is noisy."""
     total = 0.0
     for j in range(np.uintp(terminal.shape[0])):
         left = terminal[j]
@@ -183,7 +183,7 @@ def fill_path(ends, terminal, room, forest, bridge):
 def adopt(start, neighbor, arc, ends, room, forest, count):
     """Find new parents for the orphans, nearest to the terminal first; those without one go free.
 
-    The distance of a node is right if its stamp is of now, or where walking up meets one that is; a walk dates all it saw.
+    A distance is right if its stamp is of now, or where walking up meets one that is; a walk dates all it saw.
     """
     nodes, orphans = forest.nodes, forest.orphans
     one, n = np.uintp(1), orphans.shape[0]
@@ -293,7 +293,9 @@ def grow_forest(start, neighbor, arc, ends, terminal, room, forest):
                         if nodes[i, TREE] != side:
                             break
                         continue  # the same arc may still have room
-                    elif nodes[k, STAMP] <= nodes[i, STAMP] and nodes[k, DISTANCE] > nodes[i, DISTANCE]:  # a shorter way for k
+                    elif (
+                        nodes[k, STAMP] <= nodes[i, STAMP] and nodes[k, DISTANCE] > nodes[i, DISTANCE]
+                    ):  # a shorter way for k
                         nodes[k, PARENT] = np.uint32(a ^ one)
                         nodes[k, STAMP] = nodes[i, STAMP]
                         nodes[k, DISTANCE] = nodes[i, DISTANCE] + np.uint32(1)
@@ -307,7 +309,7 @@ def grow_forest(start, neighbor, arc, ends, terminal, room, forest):
 
 @kernel
 def maximum_flow(start, neighbor, arc, ends, terminal, room):
-    """(flow, forest) of a network, flow = inf where it has no bound; ``terminal`` and ``room`` become residual capacities. See ``grow_forest``."""
+    """(flow, forest) of a network as in ``grow_forest``; flow = inf where it has no bound."""
     forest = new_forest(terminal.shape[0])
     flow = push_across(start, neighbor, arc, terminal, room)
     if flow < np.inf:

@@ -1,11 +1,11 @@
-"""Convex quadratic network flow: what the projection onto the polytope of cuts comes down to, Lacoste-Julien appendix 2.A.
+"""Convex quadratic network flow: what a projection onto the polytope of cuts comes down to (appendix 2.A).
 
-    min_x Σ_j (x_j − b_j)² + Σ_{e = jk} g_e(x_j − x_k),     low ≤ x ≤ high,                                    (primal)
+    min_x Σ_j n_j x_j² − 2 a_j x_j + Σ_{e = jk} g_e(x_j − x_k),     low ≤ x ≤ high,                            (primal)
 
-with g_e(d) = ½ (max(|d|, q_e) − q_e)² − const: for q ≥ 0 a flat bottom of width q, for q = −c < 0 a kink, ½d² + c|d|. Its dual
-is a flow φ along the edges (eq. 2.24), which costs q|φ| + ½φ² for q ≥ 0 and ½ (|φ| − c)⁺² for q < 0: up to c it is free. At
-the optimum d = 0 on every edge with |φ| < c, so the x_j of whole regions are equal, and inside a region a *maximum
-flow* decides whether a free flow can carry the differences of the b_j. The solver alternates
+with g_e(d) = ½ (max(|d|, q_e) − q_e)² − const: for q ≥ 0 a flat bottom of width q, for q = −c < 0 a kink, ½d² + c|d|.
+Its dual is a flow φ along the edges (Lacoste-Julien eq. 2.24), which costs q|φ| + ½φ² for q ≥ 0 and ½ (|φ| − c)⁺² for
+q < 0: up to c it is free. At the optimum d = 0 on every edge with |φ| < c, so the x_j of whole regions are equal, and inside a region a *maximum
+flow* decides whether a free flow can carry the differences between nodes. The solver alternates
 
 1. **Regions.** Given which edges are fused, the primal is a smooth problem with one variable per region (Newton steps,
    conjugate gradients). A maximum flow inside the regions completes the dual point. If everything is carried,
@@ -15,7 +15,7 @@ flow* decides whether a free flow can carry the differences of the b_j. The solv
 
 Step 2 alone converges; step 1 ends the search as soon as the pattern is right, and moves flow across large regions
 at once. The gap is summed from terms ≥ 0, one per node and edge (Fenchel–Young), so that it is exact to rounding, and
-‖x − x*‖² ≤ gap.
+Σ n_j (x_j − x*_j)² ≤ gap.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from partwise._compile import kernel
 from partwise.structures._maxflow import maximum_flow
 
-__all__ = ["solve_flow"]
+__all__ = ["regions", "solve_flow"]
 
 MAX_ROUNDS = 200
 MAX_NEWTON = 60
@@ -199,25 +199,25 @@ def regions(ends, fused, region):
 
 
 @kernel
-def region_solution(ends, q, f, fused, region, count, b, low, high, x):
+def region_solution(ends, q, f, region, count, size, pull, low, high, x):
     """x ← the solution with one value per region; False if the bounds of some region contradict each other.
 
     On edges between regions with q < 0 the flow is f = ±c, which says the sign of d.
     """
     n, n_edges = x.shape[0], q.shape[0]
-    size, pull, mean = np.zeros(count), np.zeros(count), np.zeros(count)
+    weight, force, mean = np.zeros(count), np.zeros(count), np.zeros(count)
     lowest, highest = np.full(count, -np.inf), np.full(count, np.inf)
     for j in range(n):
         r = region[j]
-        size[r] += 1.0
-        pull[r] += b[j]
-        mean[r] += x[j]
+        weight[r] += size[j]
+        force[r] += pull[j]
+        mean[r] += size[j] * x[j]
         lowest[r] = max(lowest[r], low[j])
         highest[r] = min(highest[r], high[j])
     for r in range(count):
         if lowest[r] > highest[r]:
             return False
-        mean[r] = min(max(mean[r] / size[r], lowest[r]), highest[r])
+        mean[r] = min(max(mean[r] / weight[r], lowest[r]), highest[r])
     between, limit, flow = np.empty(2 * n_edges, np.int64), np.empty(n_edges), np.empty(n_edges)
     live = 0
     for e in range(n_edges):
@@ -225,20 +225,20 @@ def region_solution(ends, q, f, fused, region, count, b, low, high, x):
         if j != k:
             between[2 * live], between[2 * live + 1], limit[live], flow[live] = j, k, q[e], f[e]
             live += 1
-    minimise(between[: 2 * live], limit[:live], flow[:live], 0.0, size, pull, lowest, highest, mean, 1e-14)
+    minimise(between[: 2 * live], limit[:live], flow[:live], 0.0, weight, force, lowest, highest, mean, 1e-14)
     for j in range(n):
         x[j] = mean[region[j]]
     return True
 
 
 @kernel
-def complete_flow(start, neighbor, arc, ends, q, f, region, b, low, high, x, phi):
+def complete_flow(start, neighbor, arc, ends, q, f, region, size, pull, low, high, x, phi):
     """phi ← a dual point for x: the slopes of g between regions, a maximum flow of what is missing inside them."""
     n, n_edges = x.shape[0], q.shape[0]
     terminal, room = np.empty(n), np.zeros(2 * n_edges)
     pinned = False
     for j in range(n):
-        terminal[j] = 2.0 * (b[j] - x[j])
+        terminal[j] = 2.0 * (pull[j] - size[j] * x[j])
     for e in range(n_edges):
         j, k = ends[2 * e], ends[2 * e + 1]
         if q[e] < 0.0 and region[j] == region[k]:
@@ -260,26 +260,23 @@ def complete_flow(start, neighbor, arc, ends, q, f, region, b, low, high, x, phi
         maximum_flow(start, neighbor, arc, ends, terminal, room)
     for e in range(n_edges):
         if q[e] < 0.0 and region[ends[2 * e]] == region[ends[2 * e + 1]]:
-            # infinite room says nothing: the flow is then what the other direction gained, which is infinite as well
-            phi[e] = 0.5 * (room[2 * e + 1] - room[2 * e]) if q[e] > -np.inf else 0.0
+            phi[e] = 0.5 * (room[2 * e + 1] - room[2 * e])
 
 
 @kernel
-def duality_gap(ends, q, b, low, high, x, phi):
+def duality_gap(ends, q, size, pull, low, high, x, phi):
     """(primal − dual, dual) at x and φ; the gap as a sum of Fenchel–Young terms, each ≥ 0."""
     n = x.shape[0]
     balance = np.zeros(n)
     gap, dual = 0.0, 0.0
     for e in range(q.shape[0]):
         j, k = ends[2 * e], ends[2 * e + 1]
-        if q[e] == -np.inf and x[j] == x[k]:
-            continue
         flow = phi[e] if x[j] >= x[k] else -phi[e]
         balance[j] += phi[e]
         balance[k] -= phi[e]
-        d, size = abs(x[j] - x[k]), abs(flow)
+        d, amount = abs(x[j] - x[k]), abs(flow)
         if q[e] < 0.0:
-            over = max(size + q[e], 0.0)
+            over = max(amount + q[e], 0.0)
             dual -= 0.5 * over * over
             if flow >= -q[e]:
                 gap += 0.5 * (d - over) ** 2
@@ -288,44 +285,42 @@ def duality_gap(ends, q, b, low, high, x, phi):
             else:
                 gap += 0.5 * over * over
         else:
-            dual -= q[e] * size + 0.5 * size * size
+            dual -= q[e] * amount + 0.5 * amount * amount
             bend = max(d - q[e], 0.0)
             if flow >= 0.0 and d >= q[e]:
-                gap += 0.5 * (bend - size) ** 2
+                gap += 0.5 * (bend - amount) ** 2
             else:
-                gap += 0.5 * (bend * bend + size * size) + q[e] * size - flow * d
+                gap += 0.5 * (bend * bend + amount * amount) + q[e] * amount - flow * d
     for j in range(n):
-        best = min(max(b[j] - 0.5 * balance[j], low[j]), high[j])
-        dual += (best - b[j]) ** 2 + balance[j] * best
-        gap += (x[j] - best) * (x[j] + best - 2.0 * b[j] + balance[j])
+        best = min(max((pull[j] - 0.5 * balance[j]) / size[j], low[j]), high[j])
+        dual += (size[j] * best - 2.0 * pull[j] + balance[j]) * best
+        gap += (x[j] - best) * (size[j] * (x[j] + best) - 2.0 * pull[j] + balance[j])
     return gap, dual
 
 
 @kernel
-def solve_flow(start, neighbor, arc, ends, b, low, high, q, x):
-    """x ← the solution of the primal; returns the gap that is left, inf if hard edges contradict the bounds.
+def solve_flow(start, neighbor, arc, ends, size, pull, low, high, q, x):
+    """x ← the solution of the primal with n = size, a = pull; returns the gap that is left.
 
-    The graph as in :mod:`partwise.structures._maxflow`. q = −inf is a hard edge: x_j = x_k.
+    The graph is as in :mod:`partwise.structures._maxflow`; q is finite.
     """
     n, n_edges = x.shape[0], q.shape[0]
-    f, phi, lagrangian = np.zeros(n_edges), np.zeros(n_edges), np.zeros(n_edges)
+    f, phi = np.zeros(n_edges), np.zeros(n_edges)
     fused, region = np.zeros(n_edges, np.uint8), np.zeros(n, np.int64)
     trial, best_x = np.empty(n), np.empty(n)
-    size = np.ones(n)
-    hard, pinned = False, False
+    pinned = False
     for j in range(n):
-        x[j] = min(max(b[j], low[j]), high[j])
+        x[j] = min(max(pull[j] / size[j], low[j]), high[j])
         pinned = pinned or low[j] == high[j]
     for e in range(n_edges):
-        fused[e] = 1 if q[e] < 0.0 and (not pinned or q[e] == -np.inf) else 0
-        hard = hard or q[e] == -np.inf
+        fused[e] = 1 if q[e] < 0.0 and not pinned else 0
     best, lagrangian_dual, sigma, tolerance = np.inf, -np.inf, 4.0, 1e-2
-    for turn in range(MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         count = regions(ends, fused, region)
         trial[:] = x
-        if region_solution(ends, q, f, fused, region, count, b, low, high, trial):
-            complete_flow(start, neighbor, arc, ends, q, f, region, b, low, high, trial, phi)
-            gap, dual = duality_gap(ends, q, b, low, high, trial, phi)
+        if region_solution(ends, q, f, region, count, size, pull, low, high, trial):
+            complete_flow(start, neighbor, arc, ends, q, f, region, size, pull, low, high, trial, phi)
+            gap, dual = duality_gap(ends, q, size, pull, low, high, trial, phi)
             if gap < best:
                 best = gap
                 best_x[:] = trial
@@ -335,9 +330,7 @@ def solve_flow(start, neighbor, arc, ends, b, low, high, q, x):
                 for e in range(n_edges):
                     f[e] = min(max(phi[e], q[e]), -q[e]) if q[e] < 0.0 else 0.0
                 x[:] = trial
-        elif turn == 0 and hard and pinned:
-            return np.inf
-        minimise(ends, q, f, sigma, size, b, low, high, x, tolerance)
+        minimise(ends, q, f, sigma, size, pull, low, high, x, tolerance)
         for e in range(n_edges):
             d = x[ends[2 * e]] - x[ends[2 * e + 1]]
             fused[e] = 0
@@ -346,13 +339,12 @@ def solve_flow(start, neighbor, arc, ends, b, low, high, q, x):
                 value = f[e] + sigma * d
                 fused[e] = 1 if abs(value) < -q[e] else 0
                 f[e] = min(max(value, q[e]), -q[e])
-        if not hard:
-            gap, lagrangian_dual = duality_gap(ends, q, b, low, high, x, phi)
-            if gap < best:
-                best = gap
-                best_x[:] = x
-            if gap <= GAP:
-                break
+        gap, lagrangian_dual = duality_gap(ends, q, size, pull, low, high, x, phi)
+        if gap < best:
+            best = gap
+            best_x[:] = x
+        if gap <= GAP:
+            break
         sigma = min(1.5 * sigma, 1e4)
         tolerance = max(0.2 * tolerance, 1e-12)
     x[:] = best_x

@@ -20,12 +20,12 @@ __all__ = ["Cut"]
 class Cut(CompiledStructure):
     """y ∈ {0, 1}^N with score Σ_j s_j(y_j) + Σ_{e = jk} s_e [y_j ≠ y_k], s_e ≤ 0: Lacoste-Julien eqs. (2.4), (2.5).
 
-    Parts: (j, 0) and (j, 1) for each node j, which are the atoms, then one part per edge that is on where its ends differ.
-    An edge score above 0 (repulsion) makes the model non-submodular, and that is an error that names the edge; −inf
+    Parts: (j, 0) and (j, 1) for each node j, which are the atoms, then one per edge, which is on where its ends differ. An
+    edge score above 0 (repulsion) makes the model non-submodular, and that is an error that names the edge; −inf
     forces the two ends to agree, and −inf at (j, b) forbids label b.
 
-    A table of four scores per edge is submodular if s(0,0) + s(1,1) ≥ s(0,1) + s(1,0), and then equals such a model up to
-    scores of the nodes: :meth:`from_tables` does the sums. Learning keeps the condition by a cone of weights: write
+    Four scores per edge are submodular if s(0,0) + s(1,1) ≥ s(0,1) + s(1,0), and then equal such a model up to scores of
+    the nodes: :meth:`from_tables` does the sums. Learning keeps the condition by a cone of weights: write
     the features of an edge as minus numbers ≥ 0 and learn with weights ≥ 0 (``Problem(nonnegative=…)``). Where the
     two agreements are to differ, add the features of a node's edges to those of the node.
 
@@ -42,8 +42,8 @@ class Cut(CompiledStructure):
     allowed : n (N, 2) bool arrays or None, optional
         Labels that each node may have.
 
-    Complexity: an argmax is close to linear in nodes + edges on grids and surface graphs. Memory 16 bytes per node and 24 per
-    edge, and during a cut about 40 and 16 more.
+    Complexity: an argmax is close to linear in nodes + edges on grids and surface graphs. Memory: 4 bytes per node and 24
+    per edge, and during a cut about 45 and 16 more beside the scores.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Cut(CompiledStructure):
     def forbidden_part(self, i: int, parts: Floats) -> str:
         used = (np.asarray(parts)[: self.n_atoms(i)] > 0) & (self._allowed(i) == 0)
         j, label = divmod(int(np.argmax(used)), 2)
-        return f"node {j} may not have label {label}" if used.any() else "nothing is forbidden"
+        return f"label {label} of node {j} is forbidden by the constraints" if used.any() else "nothing is forbidden"
 
     def from_tables(self, i: int, nodes: ArrayLike, tables: ArrayLike) -> tuple[Floats, float]:
         """(part scores, constant) of a model with scores (N, 2) of node labels and (E, 2, 2) of label pairs, eq. (2.4).
@@ -192,6 +192,6 @@ class Cut(CompiledStructure):
             e = int(np.argmax(wrong))
             j, k = self.edges(i)[e].tolist()
             raise InputError(
-                f"edge {e} of instance {i}, between nodes {j} and {k}, scores {edge_scores[e]:g} where its ends differ; "
-                "it must be ≤ 0: s(0,0) + s(1,1) ≥ s(0,1) + s(1,0), eq. (2.4)"
+                f"edge {e} of instance {i}, between nodes {j} and {k}, scores {edge_scores[e]:g} where they "
+                "differ; it must be ≤ 0: s(0,0) + s(1,1) ≥ s(0,1) + s(1,0), eq. (2.4)"
             )
