@@ -1,7 +1,7 @@
 """Projection onto the polytope of cuts, Lacoste-Julien eq. (2.22), as a convex quadratic flow (appendix 2.A).
 
-With x_j = z_j1 = 1 − z_j0 the two parts of a node ask for (x_j − b_j)² up to a constant, b_j = (p_j1 + 1 − p_j0)/2. Given
-x, the part of an edge is z_e = max(|x_j − x_k|, q_e) with q_e = min(p_e, 1), which costs ½(z_e − q_e)².
+With x_j = z_j1 = 1 − z_j0 the two parts of a node ask for (x_j − b_j)² up to a constant, b_j = (p_j1 + 1 − p_j0)/2.
+Given x, the part of an edge is z_e = max(|x_j − x_k|, q_e) with q_e = min(p_e, 1), which costs ½(z_e − q_e)².
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Maximum flow and minimum cut by two growing trees, after Boykov and Kolmogorov (2004); trees live on between flows.
 
 The network has nodes 0 … n − 1, a source and a sink. An edge e between j and k is two arcs, 2e: j → k and
-2e + 1: k → j, so the reverse of arc a is a ^ 1, and both residual capacities of an edge lie side by side. A node's capacities from the
-source and to the sink are one number: terminal[j] > 0 is left from the source, terminal[j] < 0 is left to the sink.
+2e + 1: k → j, so the reverse of arc a is a ^ 1, and both residual capacities of an edge lie side by side. A node's
+capacities from the source and to the sink are one number: terminal[j] > 0 is left from the source, terminal[j] < 0 is
+left to the sink.
 
 Two forests, S from the source and T to the sink, grow along arcs that are not full until they touch. The path is
 filled; nodes that lose their parent look for another one close to the terminal, or go free. When nothing grows,

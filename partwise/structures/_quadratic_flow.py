@@ -4,8 +4,9 @@
 
 with g_e(d) = ½ (max(|d|, q_e) − q_e)² − const: for q ≥ 0 a flat bottom of width q, for q = −c < 0 a kink, ½d² + c|d|.
 Its dual is a flow φ along the edges (Lacoste-Julien eq. 2.24), which costs q|φ| + ½φ² for q ≥ 0 and ½ (|φ| − c)⁺² for
-q < 0: up to c it is free. At the optimum d = 0 on every edge with |φ| < c, so the x_j of whole regions are equal, and inside a region a *maximum
-flow* decides whether a free flow can carry the differences between nodes. The solver alternates
+q < 0: up to c it is free. At the optimum d = 0 on every edge with |φ| < c, so the x_j of whole regions are equal, and
+inside a region a *maximum flow* decides whether a free flow can carry the differences between nodes. The solver
+alternates
 
 1. **Regions.** Given which edges are fused, the primal is a smooth problem with one variable per region (Newton steps,
    conjugate gradients). A maximum flow inside the regions completes the dual point. If everything is carried,

@@ -20,14 +20,14 @@ __all__ = ["Cut"]
 class Cut(CompiledStructure):
     """y ∈ {0, 1}^N with score Σ_j s_j(y_j) + Σ_{e = jk} s_e [y_j ≠ y_k], s_e ≤ 0: Lacoste-Julien eqs. (2.4), (2.5).
 
-    Parts: (j, 0) and (j, 1) for each node j, which are the atoms, then one per edge, which is on where its ends differ. An
-    edge score above 0 (repulsion) makes the model non-submodular, and that is an error that names the edge; −inf
-    forces the two ends to agree, and −inf at (j, b) forbids label b.
+    Parts: (j, 0) and (j, 1) for each node j, which are the atoms, then one per edge, which is on where its ends
+    differ. An edge score above 0 (repulsion) makes the model non-submodular, and that is an error that names the
+    edge; −inf forces the two ends to agree, and −inf at (j, b) forbids label b.
 
-    Four scores per edge are submodular if s(0,0) + s(1,1) ≥ s(0,1) + s(1,0), and then equal such a model up to scores of
-    the nodes: :meth:`from_tables` does the sums. Learning keeps the condition by a cone of weights: write
-    the features of an edge as minus numbers ≥ 0 and learn with weights ≥ 0 (``Problem(nonnegative=…)``). Where the
-    two agreements are to differ, add the features of a node's edges to those of the node.
+    Four scores per edge are submodular if s(0,0) + s(1,1) ≥ s(0,1) + s(1,0), and then equal such a model up to scores
+    of the nodes: :meth:`from_tables` does the sums. Learning keeps the condition by a cone of weights: write the
+    features of an edge as minus numbers ≥ 0 and learn with weights ≥ 0 (``Problem(nonnegative=…)``). Where the two
+    agreements are to differ, add the features of a node's edges to those of the node.
 
     ``project`` is onto the polytope of the linear program (2.5), {z_j0 + z_j1 = 1, |z_j1 − z_k1| ≤ z_e ≤ 1, z ≥ 0}.
     It has more corners than there are outputs, in which an edge part is on although the ends agree; for scores ≤ 0
@@ -42,8 +42,8 @@ class Cut(CompiledStructure):
     allowed : n (N, 2) bool arrays or None, optional
         Labels that each node may have.
 
-    Complexity: an argmax is close to linear in nodes + edges on grids and surface graphs. Memory: 4 bytes per node and 24
-    per edge, and during a cut about 45 and 16 more beside the scores.
+    Complexity: an argmax is close to linear in nodes + edges on grids and surface graphs. Memory: 4 bytes per node
+    and 24 per edge, and during a cut about 45 and 16 more beside the scores.
 
     Examples
     --------
