@@ -6,6 +6,7 @@ from partwise.costs import LabelCost as LabelCost
 from partwise.costs import PartCost as PartCost
 from partwise.estimation.base import load_model as load_model
 from partwise.estimation.structured import StructuredClassifier as StructuredClassifier
+from partwise.graphs.labeler import GraphLabeler as GraphLabeler
 from partwise.learners.cutting_plane import NSlack as NSlack
 from partwise.learners.cutting_plane import OneSlack as OneSlack
 from partwise.learners.eg import EG as EG

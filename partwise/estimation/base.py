@@ -100,6 +100,7 @@ _HOMES = {
     "count-text": "partwise.topics.text",
     "disclda": "partwise.topics.disclda",
     "generative-aligner": "partwise.alignment.generative",
+    "graph-labeler": "partwise.graphs.labeler",
     "lda": "partwise.topics.lda",
     "sequence-labeler": "partwise.sequences.labeler",
     "stacked-labeler": "partwise.sequences.stacked",

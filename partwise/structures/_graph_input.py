@@ -34,8 +34,8 @@ class PackedGraphs(NamedTuple):
     arc: NDArray[np.uint32]
 
 
-def checked_edges(i: int, n_nodes: int, edges: Any) -> Ints:
-    """(E, 2) nodes of every edge of graph i: whole numbers in range, no loop, no edge twice."""
+def checked_edges(i: int, n_nodes: int, edges: Any, parallel: bool = False) -> Ints:
+    """(E, 2) nodes of every edge of graph i: whole numbers in range, no loop, no edge twice unless ``parallel``."""
     table = np.asarray(edges)
     if table.size == 0:
         return np.zeros((0, 2), np.int64)
@@ -52,6 +52,8 @@ def checked_edges(i: int, n_nodes: int, edges: Any) -> Ints:
     if loops.any():
         e = int(np.argmax(loops))
         raise InputError(f"edge {e} of graph {i} joins node {table[e, 0]} to itself")
+    if parallel:
+        return table
     low, high = table.min(axis=1), table.max(axis=1)
     code = low * n_nodes + high
     order = np.argsort(code, kind="stable")
@@ -62,7 +64,9 @@ def checked_edges(i: int, n_nodes: int, edges: Any) -> Ints:
     return table
 
 
-def pack_graphs(sizes: Sequence[int] | ArrayLike, edges: Sequence[Any], owner: str) -> PackedGraphs:
+def pack_graphs(
+    sizes: Sequence[int] | ArrayLike, edges: Sequence[Any], owner: str, parallel: bool = False
+) -> PackedGraphs:
     """Numbers of nodes and edges of n graphs as packed arrays with the arcs of every node."""
     counts = np.asarray(sizes)
     if counts.ndim != 1 or (counts.size and counts.dtype.kind not in "iu"):
@@ -73,7 +77,7 @@ def pack_graphs(sizes: Sequence[int] | ArrayLike, edges: Sequence[Any], owner: s
         i = int(np.argmax(counts < 1))
         raise InputError(f"graph {i} has {counts[i]} nodes; expected at least one")
     counts = counts.astype(np.int64)
-    tables = [checked_edges(i, int(n), table) for i, (n, table) in enumerate(zip(counts, edges, strict=True))]
+    tables = [checked_edges(i, int(n), table, parallel) for i, (n, table) in enumerate(zip(counts, edges, strict=True))]
     node_offsets = np.append(0, np.cumsum(counts))
     edge_offsets = np.append(0, np.cumsum([len(table) for table in tables])).astype(np.int64)
     if 2 * edge_offsets[-1] >= 2**32 - 4:

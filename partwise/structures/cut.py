@@ -41,6 +41,8 @@ class Cut(CompiledStructure):
         Nodes of each edge; no loops, no edge twice. Graphs need not be connected.
     allowed : n (N, 2) bool arrays or None, optional
         Labels that each node may have.
+    parallel_edges : bool
+        Whether two nodes may be joined more than once, by edges of different kinds; else that is an error.
 
     Complexity: an argmax is close to linear in nodes + edges on grids and surface graphs. Memory: 4 bytes per node
     and 24 per edge, and during a cut about 45 and 16 more beside the scores.
@@ -54,7 +56,7 @@ class Cut(CompiledStructure):
     >>> space.decode(0, space.argmax(0, scores)).tolist()
     [1, 1, 1]
     >>> space.max_marginals(0, scores).tolist()
-    [[1.0, 3.0], [1.5, 3.0], [2.0, 3.0]]
+    [[0.5, 3.0], [1.5, 3.0], [1.5, 3.0]]
     >>> space.project(0, np.array([0.0, 1.0, 1.0, 0.0, 0.5, 0.5, 0.0, 0.5])).round(3).tolist()
     [0.25, 0.75, 0.75, 0.25, 0.5, 0.5, 0.5, 0.5]
     """
@@ -68,8 +70,9 @@ class Cut(CompiledStructure):
         edges: Sequence[Any],
         *,
         allowed: Sequence[ArrayLike | None] | None = None,
+        parallel_edges: bool = False,
     ) -> None:
-        graphs = pack_graphs(sizes, edges, "Cut")
+        graphs = pack_graphs(sizes, edges, "Cut", parallel_edges)
         flags = checked_states(allowed, np.diff(graphs.node_offsets), 2, "Cut")
         self._pack = CutSpace(*graphs, flags)
 

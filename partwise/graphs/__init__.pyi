@@ -1,0 +1,12 @@
+from partwise.graphs.attributed import AttributedGraph as AttributedGraph
+from partwise.graphs.build import from_networkx as from_networkx
+from partwise.graphs.build import from_sparse as from_sparse
+from partwise.graphs.build import grid_edges as grid_edges
+from partwise.graphs.build import neighbor_edges as neighbor_edges
+from partwise.graphs.build import superpixel_edges as superpixel_edges
+from partwise.graphs.images import pixel_features as pixel_features
+from partwise.graphs.images import superpixel_graph as superpixel_graph
+from partwise.graphs.labeler import GraphLabeler as GraphLabeler
+from partwise.graphs.scans import ScanFeatures as ScanFeatures
+from partwise.graphs.scans import shape_features as shape_features
+from partwise.graphs.scans import spin_images as spin_images

@@ -1,0 +1,358 @@
+"""GraphLabeler: labels of the nodes of graphs, with the dependence along their edges."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.costs import Cost, PartCost
+from partwise.estimation.base import (
+    GuardedCheckpoint,
+    StoredModel,
+    make_learner,
+    make_loss,
+    params_from_json,
+    params_to_json,
+    thread_count,
+)
+from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.results import result_from_json, result_to_json
+from partwise.exceptions import CapabilityError, InputError, ParameterError, StorageError
+from partwise.graphs.attributed import AttributedGraph
+from partwise.graphs.encoding import EdgeType, GraphEncoder, NodeType
+from partwise.graphs.spaces import choose_inference, label_costs, make_space, pinned_states
+from partwise.learners import Learner, Result
+from partwise.learners.base import Callback
+from partwise.losses import Loss
+from partwise.problem import Problem
+from partwise.progress import Progress
+from partwise.storage import check_writable
+from partwise.structures.base import Structure
+
+__all__ = ["GraphLabeler"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class GraphLabeler(StoredModel, Estimator):
+    """argmax_y Σ_j x_jᵀw(y_j) − Σ_{jk} u_jkᵀv [y_j ≠ y_k], or with a weight for every pair of labels in place of v.
+
+    Parameters
+    ----------
+    interaction : {"associative", "full", "none"}
+        What edges may say. ``associative``: neighbours would rather agree, with a strength uᵀv that the edge features
+        u ≥ 0 and the weights v ≥ 0 decide. ``full``: a table of weights over pairs of labels for every edge feature,
+        of any sign. ``none``: the edges are ignored.
+    inference : str
+        ``auto``: with two labels and associative edges the minimum cut, which is exact; with more labels α-expansion
+        (``expansion``); with full tables an exact junction tree where it fits. Else the name of an engine of
+        :class:`~partwise.structures.factor_graph.FactorGraph`.
+    inference_options : dict, optional
+        Settings of that engine.
+    scale : bool
+        Centre node features and scale them to deviation 1, as measured in training. A constant is always added.
+    loss, learner, C, cost, max_passes, learner_options, patience, random_state, n_jobs, verbose
+        As in :class:`SequenceLabeler`. The learner must keep weights ≥ 0 where edges are associative.
+
+    Attributes
+    ----------
+    encoder_ : types, labels and scales found in training
+    theta_ : (dim,) weights: of nodes by type (features × labels), then of edges by type
+    result_ : Result with the trace, the certificate and the status
+
+    Examples
+    --------
+    A row of six nodes; the third looks wrong by itself:
+
+    >>> from partwise.graphs import AttributedGraph
+    >>> row = [(j, j + 1) for j in range(5)]
+    >>> train = [AttributedGraph([[1.0], [0.8], [-0.2], [1.1], [-0.9], [-1.2]], row)] * 3
+    >>> labels = [["sky", "sky", "sky", "sky", "sea", "sea"]] * 3
+    >>> model = GraphLabeler(C=10.0).fit(train, labels)
+    >>> model.predict([AttributedGraph([[0.9], [-0.3], [0.7], [-0.8], [-1.0], [-0.6]], row)])[0].tolist()
+    ['sky', 'sky', 'sky', 'sea', 'sea', 'sea']
+    >>> model.inference_
+    'cut'
+    """
+
+    kind = "graph-labeler"
+    info_: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        interaction: str = "associative",
+        inference: str = "auto",
+        inference_options: dict[str, Any] | None = None,
+        scale: bool = True,
+        loss: Any = None,
+        learner: Any = None,
+        C: float = 1.0,
+        cost: Cost | None = None,
+        max_passes: int | None = None,
+        learner_options: dict[str, Any] | None = None,
+        patience: int | None = None,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+    ) -> None:
+        self.interaction, self.inference, self.inference_options = interaction, inference, inference_options
+        self.scale, self.loss, self.learner, self.C, self.cost = scale, loss, learner, C, cost
+        self.max_passes, self.learner_options, self.patience = max_passes, learner_options, patience
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
+
+    # training
+
+    def check_settings(self) -> None:
+        """Raise an error for settings that cannot work, before anything is computed."""
+        if self.interaction not in ("associative", "full", "none"):
+            raise ParameterError("interaction", "GraphLabeler", "'associative', 'full' or 'none'", self.interaction)
+        thread_count(self.n_jobs)
+        self._settings()
+
+    def _settings(self) -> tuple[Learner, Loss]:
+        name = self.learner
+        if name is None:  # exact likelihood where there are tables, margins where there are cuts
+            name = "lbfgs" if self.interaction == "full" else "one_slack"
+        options = dict(self.learner_options or {})
+        learner = make_learner(name, self.C, self.max_passes, self.random_state, options)
+        return learner, make_loss(self.loss, learner, usual="crf" if self.interaction == "full" else "svm")
+
+    def fit(
+        self,
+        graphs: Sequence[AttributedGraph],
+        labels: Sequence[Any],
+        *,
+        node_weights: Sequence[Any] | None = None,
+        dev: tuple[Sequence[AttributedGraph], Sequence[Any]] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on graphs with a label for every node. Ctrl-C ends training and keeps the best weights so far.
+
+        Parameters
+        ----------
+        labels : one sequence per graph, in the order of its nodes; or a mapping from node types to sequences
+            None stands for an unknown label.
+        node_weights : one (N,) array per graph, optional
+            What a mistake at each node costs, for example the pixels of a superpixel; 1 if absent.
+        dev : (graphs, labels), optional
+            Held-out graphs: the pass with most labels right on them is kept.
+        callbacks : of (record, θ) → True to stop
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        """
+        learner, _ = self._settings()
+        self.check_settings()
+        if checkpoint is not None:
+            check_writable(checkpoint)
+        problem = self.problem(graphs, labels, node_weights=node_weights)
+        learner.check(problem)
+        score = None if dev is None else self._scorer(*dev)
+        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, labels))
+        with Progress(learner.max_passes) if self.verbose else nullcontext() as progress:
+            watching: list[Callback] = [*callbacks, *([progress] if progress is not None else [])]
+            self.result_: Result = learner.fit(
+                problem, score=score, patience=self.patience, callbacks=watching, checkpoint=keep
+            )
+        self.theta_ = self.result_.theta
+        return self
+
+    def problem(
+        self, graphs: Sequence[AttributedGraph], labels: Sequence[Any], *, node_weights: Sequence[Any] | None = None
+    ) -> Problem:
+        """The packed training problem, for learners that are called by hand; sets ``encoder_`` and ``inference_``."""
+        if len(graphs) != len(labels):
+            raise InputError(f"there are {len(graphs)} graphs but labels of {len(labels)}")
+        if not len(graphs):
+            raise InputError("there are no graphs to train on")
+        used = self._without_edges(graphs)
+        self.encoder_ = GraphEncoder.found(used, labels, full=self.interaction == "full", scale=self.scale)
+        self.inference_ = choose_inference(self.encoder_, self.inference)
+        _, loss = self._settings()
+        codes = [self.encoder_.codes(i, graph, y) for i, (graph, y) in enumerate(zip(used, labels, strict=True))]
+        space, features = self._space(used), self.encoder_.features(used)
+        outputs: Any = codes
+        if any((code < 0).any() for code in codes):
+            outputs = self._space(used, [{int(j): [c] for j, c in enumerate(code) if c >= 0} for code in codes])
+        cost = self.cost
+        if node_weights is not None:
+            if cost is not None:
+                raise ParameterError("cost", "GraphLabeler", "absent where nodes have weights", cost)
+            cost = PartCost(label_costs(self.encoder_, used, codes, node_weights))
+        return Problem(
+            space, features, outputs, loss, cost,
+            nonnegative=self.encoder_.nonnegative, n_threads=thread_count(self.n_jobs),
+        )  # fmt: skip
+
+    def _without_edges(self, graphs: Sequence[AttributedGraph]) -> Sequence[AttributedGraph]:
+        if self.interaction != "none":
+            return graphs
+        return [AttributedGraph(g.nodes) if isinstance(g, AttributedGraph) else g for g in graphs]
+
+    def _space(self, graphs: Sequence[AttributedGraph], open_states: Any = None, hard: Any = None) -> Structure:
+        options = dict(self.inference_options or {})
+        return make_space(self.encoder_, graphs, self.inference_, options, open_states, hard)
+
+    def _fingerprint(self, problem: Problem, labels: Any) -> str:
+        """Of settings, labels and features; the last by the scores that some random weights give."""
+        unstated = ("n_jobs", "verbose")
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in unstated}
+        digest = hashlib.blake2b(repr(sorted(params.items())).encode())
+        digest.update(repr([np.asarray(y, object).tolist() for y in labels]).encode())
+        theta = np.random.default_rng(0).normal(size=problem.dim)
+        for i in range(problem.m):
+            digest.update(problem.scores(i, theta).tobytes())
+        return digest.hexdigest()[:32]
+
+    def _scorer(self, graphs: Sequence[AttributedGraph], labels: Sequence[Any]) -> Any:
+        used = self._without_edges(graphs)
+        self.encoder_.check(used)
+        space, features = self._space(used), self.encoder_.features(used)
+        codes = [self.encoder_.codes(i, graph, y) for i, (graph, y) in enumerate(zip(used, labels, strict=True))]
+
+        def score(theta: Floats) -> float:
+            return _accuracy(codes, self._decode(space, features, theta))
+
+        return score
+
+    # prediction
+
+    def _decode(self, space: Structure, features: Any, theta: Floats) -> list[Ints]:
+        def one(i: int) -> Ints:
+            return np.asarray(space.decode(i, space.argmax(i, features.scores(i, theta))), np.int64)
+
+        threads = thread_count(self.n_jobs)
+        if threads == 1 or len(space) < 2:
+            return [one(i) for i in range(len(space))]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(one, range(len(space))))
+
+    def _ready(self, graphs: Sequence[AttributedGraph], pinned: Any, constraints: Any = None) -> tuple[Any, Structure]:
+        check_is_fitted(self, "theta_")
+        used = self._without_edges(graphs)
+        self.encoder_.check(used)
+        open_states = None if pinned is None else pinned_states(self.encoder_, used, pinned)
+        return used, self._space(used, open_states, constraints)
+
+    def predict(
+        self,
+        graphs: Sequence[AttributedGraph],
+        *,
+        pinned: Sequence[Mapping[int, Any] | None] | None = None,
+        constraints: Sequence[Sequence[Any] | None] | None = None,
+    ) -> list[NDArray[Any]]:
+        """One array of labels per graph: the best that the inference finds.
+
+        Parameters
+        ----------
+        pinned : one {node: label or set of labels} or None per graph, optional
+        constraints : one list of hard factors or None per graph, optional
+            Logic over labels, such as ``at_most_one([(3, "head"), (8, "head")])`` of
+            :mod:`partwise.structures.graphs.model`, with nodes as variables and labels as states. Needs an engine of
+            factor graphs as ``inference``.
+        """
+        used, space = self._ready(graphs, pinned, constraints)
+        found = self._decode(space, self.encoder_.features(used), self.theta_)
+        return [self.encoder_.labels(graph, codes) for graph, codes in zip(used, found, strict=True)]
+
+    def predict_marginals(
+        self, graphs: Sequence[AttributedGraph], *, pinned: Sequence[Mapping[int, Any] | None] | None = None
+    ) -> list[Any]:
+        """P(y_j = b) for every node and label, one (N, L) array per graph; a list of arrays where types differ in L.
+
+        As good as the inference: exact, or the beliefs of an approximation. At the loss's own inverse temperature, 1
+        where that is infinite.
+        """
+        used, space = self._ready(graphs, pinned)
+        if "marginals" not in space.oracles:
+            raise CapabilityError(
+                f"{type(space).__name__} has no marginals; train with interaction='full' and an engine of factor "
+                "graphs, or see predict_margins"
+            )
+        beta = self._settings()[1].beta
+        features, found = self.encoder_.features(used), []
+        for i, graph in enumerate(used):
+            scores = (beta if np.isfinite(beta) else 1.0) * features.scores(i, self.theta_)
+            atoms = space.marginals(i, scores)[1][: space.n_atoms(i)]
+            rows = np.split(atoms, np.cumsum(self.encoder_.states(graph))[:-1])
+            same = len({len(row) for row in rows}) == 1
+            found.append(np.array(rows) if same else rows)
+        return found
+
+    def predict_margins(self, graphs: Sequence[AttributedGraph]) -> list[Floats]:
+        """Best score with the second label minus best score with the first, one (N,) array per graph; for cuts.
+
+        Exact, all edges considered: how much the evidence at a node would have to change to turn its label.
+        """
+        used, space = self._ready(graphs, None)
+        if not hasattr(space, "max_marginals"):
+            raise CapabilityError(f"{type(space).__name__} has no max-marginals; see predict_marginals")
+        features = self.encoder_.features(used)
+        tables = [space.max_marginals(i, features.scores(i, self.theta_)) for i in range(len(used))]
+        return [table[:, 1] - table[:, 0] for table in tables]
+
+    def score(self, graphs: Sequence[AttributedGraph], labels: Sequence[Any]) -> float:
+        """Share of the nodes with a known label that get it."""
+        check_is_fitted(self, "theta_")
+        if len(graphs) != len(labels):
+            raise InputError(f"there are {len(graphs)} graphs but labels of {len(labels)}")
+        return float(self._scorer(graphs, labels)(self.theta_))
+
+    # storage
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_is_fitted(self, "theta_")
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "cost"}
+        encoder = self.encoder_
+        header = {
+            "params": params_to_json(params),
+            "inference": self.inference_,
+            "full": encoder.full,
+            "nodes": [[name, kind.dim, kind.classes] for name, kind in encoder.node_types.items()],
+            "edges": [[name, kind.dim, kind.ends] for name, kind in encoder.edge_types.items()],
+            "result": result_to_json(self.result_),
+            "info": getattr(self, "info_", {}),
+        }
+        arrays = {"theta": self.theta_}
+        for n, kind in enumerate(encoder.node_types.values()):
+            arrays[f"mean/{n}"], arrays[f"scale/{n}"] = kind.mean, kind.scale
+        return header, arrays
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        self = cls(**{**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0})
+        self.check_settings()
+        encoder = GraphEncoder(bool(header["full"]))
+        for n, (name, dim, classes) in enumerate(header["nodes"]):
+            mean, scale = np.asarray(arrays[f"mean/{n}"]), np.asarray(arrays[f"scale/{n}"])
+            if mean.shape != (dim,) or scale.shape != (dim,):
+                raise StorageError(f"the scales of nodes of type {name!r} are not those of {dim} features")
+            encoder.node_types[name] = NodeType(int(dim), list(classes), mean, scale)
+        for name, dim, ends in header["edges"]:
+            encoder.edge_types[name] = EdgeType(int(dim), None if ends is None else tuple(ends))
+        self.encoder_, self.inference_ = encoder, choose_inference(encoder, header["inference"])
+        self.theta_ = np.asarray(arrays["theta"])
+        self.result_ = result_from_json(header["result"], self.theta_)
+        if len(self.theta_) != sum(encoder.dims):
+            raise StorageError(
+                f"there are {len(self.theta_)} weights; the types of nodes and edges have {sum(encoder.dims)}"
+            )
+        self.info_ = dict(header.get("info", {}))
+        return self
+
+
+def _accuracy(codes: Sequence[Ints], found: Sequence[Ints]) -> float:
+    known = sum(int((truth >= 0).sum()) for truth in codes)
+    if known == 0:
+        raise InputError("no node has a known label")
+    right = sum(int(((truth >= 0) & (truth == guess)).sum()) for truth, guess in zip(codes, found, strict=True))
+    return right / known
