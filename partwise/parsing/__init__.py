@@ -1,0 +1,5 @@
+"""Parsing: dependency trees."""
+
+from partwise._lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,0 +1,368 @@
+"""Features of arcs, hashed into a table of weights inside the kernel: a treebank's arcs are never stored.
+
+The score of arc (h, m) with label l is
+
+    s(h, m, l) = Σ_t θ[arc_t(h, m)] + Σ_t R[head_t(h, d), l] + Σ_t R[modifier_t(m, d), l] + Σ_t R[pair_t(h, m, d), l]
+
+with d the direction. Arc features (McDonald et al. 2005; Martins et al. 2009) join a view of the head with one of the
+modifier, once with the direction and once with the binned distance; then one for every part of speech between them.
+Label features are rows of L weights. Those of one word are summed once a sentence, so a labelled arc costs a few row
+additions and not L times the features of an arc.
+
+A view is a 64-bit number made of a word's attributes; two views are added, salted by the template, and
+multiplied by an odd number, whose high bits are the place in the table: hashing as in Vowpal Wabbit (Weinberger et al.
+2009), at an addition, a multiplication and a shift a feature.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise._compile import kernel
+from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
+
+__all__ = ["ATTRIBUTES", "HEAD_VIEWS", "ArcPack", "arc_features", "label_features"]
+
+#: What is known of a word, in this order: hashes of strings.
+ATTRIBUTES = ("form", "lemma", "upos", "xpos", "feats", "suffix", "shape")
+FORM, LEMMA, UPOS, XPOS, FEATS, SUFFIX, SHAPE = range(7)
+
+N_VIEWS = 23
+(
+    NOTHING, P, X, W, L_, WX, LP, F, X_X, XX_, X_XX_, P_P, PP_, P_PP_, FX, S, PP, LF, C, L_P, PL_, XX2, X2X,
+) = range(N_VIEWS)  # fmt: skip
+HEAD_VIEWS = (
+    "", "upos", "xpos", "form", "lemma", "form xpos", "lemma upos", "feats", "xpos-1 xpos", "xpos xpos+1",
+    "xpos-1 xpos xpos+1", "upos-1 upos", "upos upos+1", "upos-1 upos upos+1", "feats xpos", "suffix upos",
+    "upos-1 upos+1", "lemma feats", "shape", "lemma-1 upos", "upos lemma+1", "xpos xpos+1 xpos+2", "xpos-2 xpos-1 xpos",
+)  # fmt: skip
+
+#: Arc templates: (view of the head, view of the modifier).
+ARC_TEMPLATES = np.array([
+    (P, P), (X, X), (W, NOTHING), (L_, NOTHING), (X, NOTHING), (WX, NOTHING), (NOTHING, W), (NOTHING, L_), (NOTHING, X),
+    (NOTHING, WX), (W, X), (X, W), (L_, X), (X, L_), (LP, P), (P, LP), (L_, L_), (LP, LP), (WX, X), (X, WX), (WX, WX),
+    (F, F), (FX, X), (X, FX), (FX, FX), (LP, F), (F, LP), (X_X, X), (XX_, X), (X, X_X), (X, XX_), (XX_, X_X),
+    (X_X, X_X), (XX_, XX_), (X_X, XX_), (X_XX_, X_XX_), (P_P, P_P), (PP_, P_P), (PP_, PP_), (P_P, PP_), (P_PP_, P_PP_),
+    (S, S), (S, X), (X, S), (P_PP_, P), (P, P_PP_), (NOTHING, X_XX_), (X_XX_, NOTHING),
+    (L_P, P), (PL_, P), (P, L_P), (P, PL_), (LP, L_P), (XX2, X_X), (XX_, X2X), (X_XX_, LP), (LP, X_XX_), (FX, LP),
+    (LP, FX),
+])  # fmt: skip
+
+#: Label templates of one word, each with the direction.
+WORD_TEMPLATES = np.array([P, X, W, L_, F, FX, X_X, XX_, X_XX_, S, C, LF, L_P, PL_, XX2, X2X])
+#: Label templates of the two words.
+PAIR_TEMPLATES = np.array([
+    (P, P), (X, X), (L_, P), (P, L_), (L_, L_), (FX, P), (P, FX), (FX, FX), (P, L_P), (L_, L_P), (P, X_XX_), (P, PL_),
+])  # fmt: skip
+
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+SPREAD = np.uint64(0xBF58476D1CE4E5B9)
+
+
+class ArcPack(NamedTuple):
+    """Packed words: those of instance i are offsets[i]:offsets[i + 1]."""
+
+    offsets: NDArray[np.int64]
+    words: NDArray[np.uint64]  # (words, attributes)
+    bits: NDArray[np.uint8]  # (words,) the number of a word's part of speech among the 64 for "between"
+    arc_templates: NDArray[np.int64]  # (T, 2)
+    word_templates: NDArray[np.int64]  # (U,)
+    pair_templates: NDArray[np.int64]  # (V, 2)
+    n_labels: int
+    arc_bits: int  # arc weights are θ[:2^arc_bits]
+    row_bits: int  # rows of label weights θ[2^arc_bits + r·L:], r < 2^row_bits
+
+
+@kernel
+def _mix(a, b):
+    """A number for the pair (a, b)."""
+    x = (a ^ (b * MULTIPLIER)) + (b >> np.uint64(31)) + np.uint64(0x632BE59BD9B4E019)
+    x = (x ^ (x >> np.uint64(30))) * SPREAD
+    return x ^ (x >> np.uint64(27))
+
+
+@kernel
+def _views(pack, i, views):
+    """views[t] ← the views of word t, t = 0 being the root; (n + 1, N_VIEWS)."""
+    start = pack.offsets[i]
+    n = pack.offsets[i + 1] - start
+    x = np.empty(n + 3, np.uint64)  # tags with a border on each side and the root at 1
+    p = np.empty(n + 3, np.uint64)
+    x[0], x[1], x[n + 2] = np.uint64(11), np.uint64(12), np.uint64(13)
+    p[0], p[1], p[n + 2] = np.uint64(21), np.uint64(22), np.uint64(23)
+    none = np.uint64(7)
+    for t in range(n):
+        x[t + 2], p[t + 2] = pack.words[start + t, XPOS], pack.words[start + t, UPOS]
+    for t in range(n + 1):
+        w = lemma = f = suffix = shape = np.uint64(7)
+        if t > 0:
+            row = pack.words[start + t - 1]
+            w, lemma, f, suffix, shape = row[FORM], row[LEMMA], row[FEATS], row[SUFFIX], row[SHAPE]
+        a, b, c = x[t], x[t + 1], x[t + 2]
+        q, r, s = p[t], p[t + 1], p[t + 2]
+        v = views[t]
+        v[NOTHING] = np.uint64(1)
+        v[P], v[X], v[W], v[L_], v[F], v[C] = r, b, w, lemma, f, shape
+        v[WX], v[LP], v[FX], v[S], v[LF] = _mix(w, b), _mix(lemma, r), _mix(f, b), _mix(suffix, r), _mix(lemma, f)
+        v[X_X], v[XX_] = _mix(a, b), _mix(_mix(b, c), np.uint64(5))
+        v[X_XX_] = _mix(v[X_X], c)
+        v[P_P], v[PP_] = _mix(q, r), _mix(_mix(r, s), np.uint64(5))
+        v[P_PP_] = _mix(v[P_P], s)
+        v[PP] = _mix(_mix(q, s), np.uint64(6))
+        v[L_P] = _mix(pack.words[start + t - 2, LEMMA] if t > 1 else none, r)
+        v[PL_] = _mix(_mix(r, np.uint64(9)), pack.words[start + t, LEMMA] if t < n else none)
+        v[XX2] = _mix(v[XX_], x[t + 3] if t < n else none)
+        v[X2X] = _mix(_mix(v[X_X], np.uint64(8)), x[t - 1] if t > 0 else none)
+
+
+@kernel
+def _salted(views, kinds, salt, out):
+    """out[t, k] ← view kinds[k] of word t, told apart by template and side."""
+    for t in range(views.shape[0]):
+        for k in range(kinds.shape[0]):
+            out[t, k] = _mix(views[t, kinds[k]], np.uint64(1000 * salt + k))
+
+
+@kernel
+def _bin(distance):
+    """Distances 1, 2, 3, 4, 5–6, 7–10, 11–20, more."""
+    if distance <= 4:
+        return distance
+    if distance <= 6:
+        return 5
+    if distance <= 10:
+        return 6
+    return 7 if distance <= 20 else 8
+
+
+@kernel
+def arc_features(heads, modifiers, h, m, between, between_views, shift, out):
+    """out ← places of the weights of arc (h, m): each template with direction and with distance, then between.
+
+    Returns how many there are. ``between`` is the set of the parts of speech between, as 64 bits.
+    """
+    right = h < m
+    way = np.uint64(0x2545F4914F6CDD1D) if right else np.uint64(0x6C62272E07BB0142)
+    length = way * np.uint64(2 * _bin(m - h if right else h - m) + 1)
+    k = np.uintp(0)
+    for t in range(np.uintp(heads.shape[1])):
+        pair = heads[h, t] + modifiers[m, t]
+        out[k] = np.intp(((pair + way) * MULTIPLIER) >> shift)
+        out[k + np.uintp(1)] = np.intp(((pair + length) * MULTIPLIER) >> shift)
+        k += np.uintp(2)
+    pair = between_views[h, 0] + between_views[m, 1] + way
+    fine = between_views[h, 2] + between_views[m, 3] + way
+    bit = np.uint64(1)
+    while between != np.uint64(0):
+        if between & np.uint64(1):
+            out[k] = np.intp(((pair + bit * SPREAD) * MULTIPLIER) >> shift)
+            out[k + np.uintp(1)] = np.intp(((fine + bit * SPREAD) * MULTIPLIER) >> shift)
+            k += np.uintp(2)
+        between >>= np.uint64(1)
+        bit += np.uint64(1)
+    return np.intp(k)
+
+
+@kernel
+def label_features(heads, modifiers, h, m, shift, out):
+    """out ← rows of the label weights of the pair (h, m)."""
+    way = np.uint64(0x2545F4914F6CDD1D) if h < m else np.uint64(0x6C62272E07BB0142)
+    for t in range(heads.shape[1]):
+        out[t] = np.intp(((heads[h, t] + modifiers[m, t] + way) * MULTIPLIER) >> shift)
+
+
+@kernel
+def _word_rows(salted, shift, rows):
+    """rows[t, d, k] ← the row of label weights of template k at word t in direction d."""
+    for t in range(salted.shape[0]):
+        for k in range(salted.shape[1]):
+            left, right = salted[t, k] + np.uint64(0x6C62272E07BB0142), salted[t, k] + np.uint64(0x2545F4914F6CDD1D)
+            rows[t, 0, k] = np.intp((left * MULTIPLIER) >> shift)
+            rows[t, 1, k] = np.intp((right * MULTIPLIER) >> shift)
+
+
+@kernel
+def _prepare(pack, i):
+    """All that the words of a sentence bring to its arcs: salted views and rows of label weights."""
+    n = pack.offsets[i + 1] - pack.offsets[i]
+    views = np.empty((n + 1, N_VIEWS), np.uint64)
+    _views(pack, i, views)
+    n_arcs, n_pairs, n_words = pack.arc_templates.shape[0], pack.pair_templates.shape[0], pack.word_templates.shape[0]
+    heads, modifiers = np.empty((n + 1, n_arcs), np.uint64), np.empty((n + 1, n_arcs), np.uint64)
+    _salted(views, pack.arc_templates[:, 0], 1, heads)
+    _salted(views, pack.arc_templates[:, 1], 2, modifiers)
+    pair_heads, pair_modifiers = np.empty((n + 1, n_pairs), np.uint64), np.empty((n + 1, n_pairs), np.uint64)
+    _salted(views, pack.pair_templates[:, 0], 3, pair_heads)
+    _salted(views, pack.pair_templates[:, 1], 4, pair_modifiers)
+    between = np.empty((n + 1, 4), np.uint64)
+    for t in range(n + 1):
+        between[t, 2], between[t, 3] = _mix(views[t, X], np.uint64(5003)), _mix(views[t, X], np.uint64(5004))
+        between[t, 0], between[t, 1] = _mix(views[t, P], np.uint64(5001)), _mix(views[t, P], np.uint64(5002))
+    salted = np.empty((n + 1, n_words), np.uint64)
+    shift = np.uint64(64 - pack.row_bits)
+    head_rows, modifier_rows = np.empty((n + 1, 2, n_words), np.int64), np.empty((n + 1, 2, n_words), np.int64)
+    _salted(views, pack.word_templates, 6, salted)
+    _word_rows(salted, shift, head_rows)
+    _salted(views, pack.word_templates, 7, salted)
+    _word_rows(salted, shift, modifier_rows)
+    return heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows
+
+
+@kernel
+def _gather_rows(theta, base, n_labels, rows, out):
+    """out[t, d] ← Σ_k row rows[t, d, k] of the label weights."""
+    for t in range(rows.shape[0]):
+        for d in range(2):
+            for b in range(n_labels):
+                out[t, d, b] = 0.0
+            for k in range(rows.shape[2]):
+                o = np.uintp(base + rows[t, d, k] * n_labels)
+                for b in range(np.uintp(n_labels)):
+                    out[t, d, b] += theta[o + b]
+
+
+@feature_parts.register(ArcPack)
+def _(features, i):
+    n = features.offsets[i + 1] - features.offsets[i]
+    return n * n * features.n_labels
+
+
+@feature_scores.register(ArcPack)
+def _(features, i, theta, scores, at):
+    start = features.offsets[i]
+    n, L = features.offsets[i + 1] - start, features.n_labels
+    heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows = _prepare(features, i)
+    base = 1 << features.arc_bits
+    of_head, of_modifier = np.empty((n + 1, 2, L)), np.empty((n + 1, 2, L))
+    if L > 1:
+        _gather_rows(theta, base, L, head_rows, of_head)
+        _gather_rows(theta, base, L, modifier_rows, of_modifier)
+    places = np.empty(2 * heads.shape[1] + 128, np.int64)
+    rows = np.empty(pair_heads.shape[1], np.int64)
+    arc_shift, row_shift = np.uint64(64 - features.arc_bits), np.uint64(64 - features.row_bits)
+    for m in range(1, n + 1):
+        for side in range(2):
+            inside = np.uint64(0)
+            h = m - 1 if side == 0 else m + 1
+            while h >= 0 and h <= n:
+                arc = (m - 1) * n + h - (1 if h > m else 0)
+                count = arc_features(heads, modifiers, h, m, inside, between, arc_shift, places)
+                total = 0.0
+                for j in range(np.uintp(count)):
+                    total += theta[places[j]]
+                o = np.uintp(at + arc * L)
+                if L == 1:
+                    scores[o] = total
+                else:
+                    d = 1 if h < m else 0
+                    label_features(pair_heads, pair_modifiers, h, m, row_shift, rows)
+                    for b in range(np.uintp(L)):
+                        scores[o + b] = total + of_head[h, d, b] + of_modifier[m, d, b]
+                    for k in range(rows.shape[0]):
+                        p = np.uintp(base + rows[k] * L)
+                        for b in range(np.uintp(L)):
+                            scores[o + b] += theta[p + b]
+                if h > 0:
+                    inside |= np.uint64(1) << np.uint64(features.bits[start + h - 1])
+                h += -1 if side == 0 else 1
+
+
+@kernel
+def _touch(theta, places, count, amount, clear):
+    """θ[places] += amount; or, to ``clear``, returns Σ θ[places]² and leaves zeros."""
+    total = 0.0
+    for j in range(np.uintp(count)):
+        if clear:
+            total += theta[places[j]] * theta[places[j]]
+            theta[places[j]] = 0.0
+        else:
+            theta[places[j]] += amount
+    return total
+
+
+@kernel
+def _touch_row(theta, row, amounts, at, n_labels, step, clear):
+    """The same for the L weights of a row, which get step·amounts[at:at + L]."""
+    o, q, total = np.uintp(row), np.uintp(at), 0.0
+    if clear:
+        for b in range(np.uintp(n_labels)):
+            total += theta[o + b] * theta[o + b]
+            theta[o + b] = 0.0
+    else:
+        for b in range(np.uintp(n_labels)):
+            theta[o + b] += step * amounts[q + b]
+    return total
+
+
+@kernel
+def _scatter(features, i, parts, at, step, theta, clear):
+    """θ ← θ + step·F_i parts; or, to ``clear``, returns the squared norm of the weights that this touches.
+
+    Clearing leaves zeros in their place. Arcs without mass cost nothing but a look.
+    """
+    start = features.offsets[i]
+    n, L = features.offsets[i + 1] - start, features.n_labels
+    heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows = _prepare(features, i)
+    base = 1 << features.arc_bits
+    of_head, of_modifier = np.zeros((n + 1, 2, L)), np.zeros((n + 1, 2, L))
+    places = np.empty(2 * heads.shape[1] + 128, np.int64)
+    rows = np.empty(pair_heads.shape[1], np.int64)
+    arc_shift, row_shift = np.uint64(64 - features.arc_bits), np.uint64(64 - features.row_bits)
+    norm = 0.0
+    for m in range(1, n + 1):
+        for side in range(2):
+            inside = np.uint64(0)
+            h = m - 1 if side == 0 else m + 1
+            while h >= 0 and h <= n:
+                o = np.uintp(at + ((m - 1) * n + h - (1 if h > m else 0)) * L)
+                total, size = 0.0, 0.0
+                for b in range(np.uintp(L)):
+                    total += parts[o + b]
+                    size += abs(parts[o + b])
+                if size > 0.0:
+                    if total != 0.0:
+                        count = arc_features(heads, modifiers, h, m, inside, between, arc_shift, places)
+                        norm += _touch(theta, places, count, step * total, clear)
+                    if L > 1:
+                        d = 1 if h < m else 0
+                        for b in range(np.uintp(L)):
+                            of_head[h, d, b] += parts[o + b]
+                            of_modifier[m, d, b] += parts[o + b]
+                        label_features(pair_heads, pair_modifiers, h, m, row_shift, rows)
+                        for k in range(rows.shape[0]):
+                            norm += _touch_row(theta, base + rows[k] * L, parts, o, L, step, clear)
+                if h > 0:
+                    inside |= np.uint64(1) << np.uint64(features.bits[start + h - 1])
+                h += -1 if side == 0 else 1
+    if L > 1:
+        norm += _scatter_rows(of_head, head_rows, base, step, theta, clear)
+        norm += _scatter_rows(of_modifier, modifier_rows, base, step, theta, clear)
+    return norm
+
+
+@kernel
+def _scatter_rows(amounts, rows, base, step, theta, clear):
+    """The label features of single words, from sums over their arcs."""
+    L, norm = amounts.shape[2], 0.0
+    for t in range(rows.shape[0]):
+        for d in range(2):
+            size = 0.0
+            for b in range(L):
+                size += abs(amounts[t, d, b])
+            if size > 0.0:
+                for k in range(rows.shape[2]):
+                    norm += _touch_row(theta, base + rows[t, d, k] * L, amounts[t, d], 0, L, step, clear)
+    return norm
+
+
+@accumulate.register(ArcPack)
+def _(features, i, parts, at, step, theta):
+    _scatter(features, i, parts, at, step, theta, False)
+
+
+@norm_and_clear.register(ArcPack)
+def _(features, i, parts, at, scratch):
+    return _scatter(features, i, parts, at, 1.0, scratch, True)

@@ -1,0 +1,120 @@
+"""Features of dependency arcs: what is known of the words, as hashes, and the table of weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.exceptions import ParameterError
+from partwise.features.base import Features
+from partwise.parsing._arc_kernels import ARC_TEMPLATES, ATTRIBUTES, PAIR_TEMPLATES, WORD_TEMPLATES, ArcPack
+from partwise.parsing.conllu import DependencySentence
+
+__all__ = ["ArcFeatures", "WordEncoder"]
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") | 1
+
+
+class WordEncoder:
+    """Words as rows of hashes, with what was seen fewer than ``min_count`` times in training told as one.
+
+    Morphological features that are unique to a token (the ids of some treebanks) vanish in this way.
+    """
+
+    def __init__(self, min_count: int = 1) -> None:
+        self.min_count = min_count
+        self.known: dict[str, set[str]] = {}
+        self.tags: list[str] = []
+
+    def fit(self, sentences: Iterable[DependencySentence]) -> WordEncoder:
+        counts: dict[str, Counter[str]] = {name: Counter() for name in ("form", "lemma", "feats", "upos")}
+        for sentence in sentences:
+            for row in sentence.words:
+                counts["form"][row[1]] += 1
+                counts["lemma"][row[2]] += 1
+                counts["upos"][row[3]] += 1
+                counts["feats"].update(row[5].split("|"))
+        self.known = {
+            name: {value for value, count in counts[name].items() if count >= self.min_count}
+            for name in ("form", "lemma")
+        }
+        self.known["feats"] = {value for value, count in counts["feats"].items() if count >= 2}
+        self.tags = [tag for tag, _ in counts["upos"].most_common(63)]
+        return self
+
+    def encode(self, sentences: Sequence[DependencySentence]) -> tuple[NDArray[np.int64], Any, NDArray[np.uint8]]:
+        """(offsets, (words, attributes) hashes, (words,) numbers of parts of speech)."""
+        offsets = np.zeros(len(sentences) + 1, np.int64)
+        bit = {tag: k for k, tag in enumerate(self.tags)}
+        cache: dict[tuple[str, ...], list[int]] = {}
+        rows, bits = [], []
+        for i, sentence in enumerate(sentences):
+            words = sentence.words
+            offsets[i + 1] = offsets[i] + len(words)
+            for row in words:
+                key = row[1:6]
+                values = cache.get(key)
+                if values is None:
+                    values = cache[key] = self._values(*key)
+                rows.append(values)
+                bits.append(bit.get(row[3], 63))
+        table = np.array(rows, np.uint64).reshape(-1, len(ATTRIBUTES))
+        return offsets, table, np.array(bits, np.uint8)
+
+    def _values(self, form: str, lemma: str, upos: str, xpos: str, feats: str) -> list[int]:
+        kept = "|".join(sorted(f for f in feats.split("|") if f in self.known["feats"]))
+        shape = "".join(
+            "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in form[:1] + form[-1:]
+        )
+        known_form = form if form in self.known["form"] else "\0"
+        known_lemma = lemma if lemma in self.known["lemma"] else "\0"
+        return [
+            _hash("w" + known_form), _hash("l" + known_lemma), _hash("p" + upos), _hash("x" + xpos), _hash("f" + kept),
+            _hash("s" + form.lower()[-3:]), _hash("c" + shape),
+        ]  # fmt: skip
+
+
+class ArcFeatures(Features):
+    """s(h, m, l) of all arcs of all sentences, from a table of 2^arc_bits weights and 2^row_bits rows of L weights.
+
+    Parameters
+    ----------
+    encoder : WordEncoder
+    sentences : sequence of DependencySentence
+    n_labels : int
+    arc_bits, row_bits : int
+    """
+
+    def __init__(
+        self,
+        encoder: WordEncoder,
+        sentences: Sequence[DependencySentence],
+        n_labels: int,
+        *,
+        arc_bits: int = 22,
+        row_bits: int = 17,
+    ) -> None:
+        for name, value in (("arc_bits", arc_bits), ("row_bits", row_bits)):
+            if not 4 <= value <= 30:
+                raise ParameterError(name, "ArcFeatures", "in 4..30", value)
+        self.n_labels, self.arc_bits, self.row_bits = n_labels, arc_bits, row_bits
+        offsets, words, bits = encoder.encode(sentences)
+        self._pack = ArcPack(
+            offsets, words, bits, ARC_TEMPLATES, WORD_TEMPLATES, PAIR_TEMPLATES, n_labels, arc_bits, row_bits
+        )
+
+    @property
+    def dim(self) -> int:
+        rows = (1 << self.row_bits) * self.n_labels if self.n_labels > 1 else 0
+        return (1 << self.arc_bits) + rows
+
+    @property
+    def pack(self) -> ArcPack:
+        return self._pack
