@@ -34,7 +34,7 @@ SEEDS = (0, 1, 2)
 # Two starts near to the blocks, of which validation chooses, and the start of the thesis.
 STARTS = {"sharp": [6.0, 9.0], "thesis": [3.0]}
 FULL = {"step_sizes": [10.0], "n_rounds": 3, "gradient_steps": 10, "gradient_samples": 40}
-FULL |= {"n_iterations": 200, "n_samples": 500}
+FULL |= {"n_iterations": 200, "n_samples": 192}
 QUICK = {"step_sizes": [10.0], "n_rounds": 1, "gradient_steps": 2, "gradient_samples": 20}
 QUICK |= {"n_iterations": 20, "n_samples": 50}
 COLUMNS = {
@@ -51,7 +51,7 @@ def cells(context: Context) -> list[dict[str, Any]]:
     if context.quick:
         settings = {"topics": 2, "test_samples": 100, **QUICK}
         return [{"pair": "cooking vs. music", "seed": seed, "start": "sharp", **settings} for seed in (0, 1)]
-    settings = {"topics": 20, "test_samples": 2500, **FULL}
+    settings = {"topics": 20, "test_samples": 640, **FULL}
     return [
         {"pair": pair, "seed": seed, "start": start, **settings} for start in STARTS for seed in SEEDS for pair in PAIRS
     ]
@@ -83,7 +83,7 @@ def everything(folder: Path) -> Any:
 def errors(model: DiscLDA, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, samples: int) -> tuple[float, float]:
     """Test error of the model alone, and of a linear SVM on its representation (eq. 4.29)."""
     found = model.class_posterior(X)[0]
-    model.set_params(n_samples=samples, burn_in=min(200, samples))
+    model.set_params(n_samples=samples)
     found_test = model.class_posterior(X_test)[0]
     alone = float((model.classes_[found_test.probabilities.argmax(axis=1)] != y_test).mean())
     reduced = model.representation(pack(X), found)

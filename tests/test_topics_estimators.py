@@ -111,6 +111,24 @@ def test_lda_partial_fit_adds_documents():
         model.partial_fit(np.ones((2, 31)))
 
 
+def test_perplexity_is_that_of_random_halves():
+    """Documents whose words repeat: the tokens of a word must not be shared out evenly between the halves."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(300, 0.05), 20)
+    X = np.array([rng.multinomial(40, rng.dirichlet(np.full(20, 0.1)) @ topics) for _ in range(400)])
+    lda = LDA(20, n_iterations=100, random_state=0).fit(X[:200])
+
+    def completed(seed):
+        halves = np.random.default_rng(seed)
+        first = np.array([halves.multivariate_hypergeometric(row, 20) for row in X[200:]])
+        probabilities = lda.transform(first) @ lda.components_
+        return np.exp(-((X[200:] - first) * np.log(probabilities)).sum() / 20 / 200)
+
+    expected = [completed(seed) for seed in range(10)]
+    assert abs(lda.perplexity(X[200:]) - np.mean(expected)) < 3 * np.std(expected, ddof=1)
+    assert lda.perplexity(X[200:]) == lda.perplexity(X[200:])
+
+
 def test_lda_likelihood_rises_and_perplexity_beats_the_unigram():
     X, _ = groups(90)
     trace = []

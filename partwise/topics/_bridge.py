@@ -192,18 +192,39 @@ def posterior_from(log_prior, numerators, denominators, shifts, left_out, log_ra
     probabilities /= total
 
 
+@inlined
+def leave_one_out(values, found):  # type: ignore[no-untyped-def]
+    """found[b] = log mean exp of ``values`` without the b-th: sums before it and after it, so that nothing cancels."""
+    batches = values.size
+    top = values.max()
+    total = 0.0
+    for b in range(batches):
+        found[b] = total
+        total += np.exp(values[b] - top)
+    total = 0.0
+    for b in range(batches - 1, -1, -1):
+        found[b] = top + np.log(max(found[b] + total, 1e-300) / (batches - 1))
+        total += np.exp(values[b] - top)
+
+
 @kernel
 def combine(log_prior, numerators, denominators, shifts, log_ratios, ratio_errors, probabilities, errors):  # type: ignore[no-untyped-def]
-    """Posterior, log Z_c/Z_ref, and standard errors of both by the delete-one-batch jackknife; O(C·B²)."""
+    """Posterior, log Z_c/Z_ref, and standard errors of both by the delete-one-batch jackknife; O(C·B)."""
     n_classes, batches = numerators.shape
     posterior_from(log_prior, numerators, denominators, shifts, -1, log_ratios, probabilities)
-    ratios = np.empty((batches, n_classes))
-    posteriors = np.empty((batches, n_classes))
-    for b in range(batches):
-        posterior_from(log_prior, numerators, denominators, shifts, b, ratios[b], posteriors[b])
+    ratios, posteriors = np.empty((n_classes, batches)), np.empty((n_classes, batches))
+    above, below = np.empty(batches), np.empty(batches)
     for c in range(n_classes):
-        ratio_errors[c] = np.sqrt((batches - 1) * np.var(ratios[:, c]))
-        errors[c] = np.sqrt((batches - 1) * np.var(posteriors[:, c]))
+        leave_one_out(numerators[c], above)
+        leave_one_out(denominators[c], below)
+        for b in range(batches):
+            ratios[c, b] = shifts[c] + above[b] - below[b]
+    for b in range(batches):
+        posteriors[:, b] = np.exp(log_prior + ratios[:, b] - (log_prior + ratios[:, b]).max())
+        posteriors[:, b] /= posteriors[:, b].sum()
+    for c in range(n_classes):
+        ratio_errors[c] = np.sqrt((batches - 1) * np.var(ratios[c]))
+        errors[c] = np.sqrt((batches - 1) * np.var(posteriors[c]))
 
 
 @kernel

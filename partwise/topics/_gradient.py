@@ -6,7 +6,6 @@ import numpy as np
 
 from partwise._compile import kernel
 
-from ._bridge import estimate, posterior_from
 from ._chains import class_sums, lanes_for, lay_out, start_lanes, sweep_lanes
 from ._random import GOLDEN, stream, uniform
 from ._simd import LANES
@@ -23,13 +22,12 @@ def gradient_documents(  # type: ignore[no-untyped-def]
     class_topics,
     log_prior,
     alpha,
-    method,
     burn_in,
     n_samples,
     mixed,
     seed,
-    weights,
     posterior,
+    weights,
 ):
     """Add to weights[y, v, l] the sums that eq. 4.17 needs; ∂ log p / ∂T^y = Φᵀ weights[y].
 
@@ -38,24 +36,19 @@ def gradient_documents(  # type: ignore[no-untyped-def]
     direct: the same with Σ_{y'} p̂(y') E_{y'}[p(y|z) g(z)] = p̂(y) E_y[g(z)] put in: one chain's samples a
             class instead of C², the same expectation.
 
-    labels: (D,); weights: (C, V, L) float64; posterior: (D, C), p̂ by bridge sampling on the same samples.
+    labels: (D,); weights: (C, V, L) float64; posterior: (D, C), p̂, from samples of its own (footnote 12).
     """
     n_classes, n_prior = log_prior.size, alpha.size
     chains = max(1, LANES // n_classes)
     width = lanes_for(n_classes, chains)
     n_sweeps = -(-n_samples // chains)
     everyone = np.arange(n_classes)
-    # one batch: the posterior is all that is wanted here, not its standard error
-    numerators, denominators = np.zeros((n_classes, 1)), np.zeros((n_classes, 1))
-    shifts, log_ratios = np.zeros(n_classes), np.zeros(n_classes)
-    own = np.empty((n_sweeps, width))
-    across = np.empty((n_sweeps, chains, n_classes))
     state, pending = np.empty(4 * width, np.uint32), np.empty(width, np.int32)
     counts, cumulative = np.empty(n_prior * width, np.float32), np.empty(n_prior * width, np.float32)
     values = np.empty(n_classes)
     targets = n_classes if mixed else 1
     for d in documents:
-        label = labels[d]  # its own class explains a document well: the reference of the bridge
+        label = labels[d]
         text = words[offsets[d] : offsets[d + 1]]
         tokens, distinct, likelihood, log_likelihood = lay_out(class_topics, everyone, text, width)
         topics = np.empty(text.size * width, np.int32)
@@ -65,15 +58,12 @@ def gradient_documents(  # type: ignore[no-untyped-def]
         # occupied[y', y, u, l]: how often tokens of word u had topic l in chain y', times p(y | z) if mixed
         occupied = np.zeros((n_classes, targets, distinct.size, n_prior))
         responsible = np.empty((distinct.size, n_prior))
-        for s in range(n_sweeps):
+        for _ in range(n_sweeps):
             sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, pending)
             for j in range(n_classes * chains):
                 chain = j % n_classes
-                class_sums(tokens, log_likelihood, n_prior, n_classes, width, topics, j, values)
-                own[s, j] = values[chain] - values[label]
-                if chain == label:
-                    across[s, j // n_classes] = values - values[label]
                 if mixed:  # p(y | z, w), eq. 4.16
+                    class_sums(tokens, log_likelihood, n_prior, n_classes, width, topics, j, values)
                     values += log_prior
                     values -= values.max()
                     values[:] = np.exp(values)
@@ -84,8 +74,6 @@ def gradient_documents(  # type: ignore[no-untyped-def]
                     ell = topics[i * width + j]
                     for y in range(targets):
                         occupied[chain, y, tokens[i], ell] += values[y]
-        estimate(method, label, own, across, numerators, denominators, shifts)
-        posterior_from(log_prior, numerators, denominators, shifts, -1, log_ratios, posterior[d])
         scale = 1.0 / (n_sweeps * chains)
         for y in range(n_classes):
             responsible[:] = 0.0

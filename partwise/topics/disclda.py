@@ -46,9 +46,10 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         Gibbs sweeps (or variational EM rounds) that estimate Φ.
     class_prior : "empirical", "uniform" or array of shape (C,)
         π.
-    method : "bridge", "optimal_bridge", "harmonic_mean" or "annealed"
-        Estimator of the class posterior (see ``class_posterior``), with ``n_samples``, ``burn_in``,
-        ``reference`` (a class, or None for the best one of each document) and ``screen``.
+    method : "mixture_bridge", "bridge", "optimal_bridge", "harmonic_mean" or "annealed"
+        Estimator of the class posterior (see ``class_posterior``), with ``n_samples`` and ``burn_in`` (None: what suits
+        the method), ``reference`` (for bridges between classes: a class, or None for the best one of each
+        document) and ``screen``. "bridge" is the thesis's; it is often wrong where B_c ≥ 2.
     n_phi, phi_lag : int
         Average predictions over ``n_phi`` estimates of Φ, ``phi_lag`` sweeps apart (§4.5.2; fixed T).
     sharpness : float
@@ -102,9 +103,9 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         beta: float = 0.01,
         n_iterations: int = 200,
         class_prior: str | Sequence[float] = "empirical",
-        method: str = "bridge",
-        n_samples: int = 1000,
-        burn_in: int = 100,
+        method: str = "mixture_bridge",
+        n_samples: int | None = None,
+        burn_in: int | None = None,
         reference: Any = None,
         screen: float = 1e-8,
         n_phi: int = 1,
@@ -206,8 +207,11 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         return bool(self.callback is not None and self.callback(self, iteration))
 
     def _check_parameters(self) -> None:
-        for name, low in (("class_topics", 1), ("shared_topics", 0), ("n_iterations", 1), ("n_samples", 1)):
+        for name, low in (("class_topics", 1), ("shared_topics", 0), ("n_iterations", 1)):
             at_least(self, name, low)
+        for name, low in (("n_samples", 1), ("burn_in", 0)):
+            if getattr(self, name) is not None:
+                at_least(self, name, low)
         for name in (
             "n_phi",
             "phi_lag",
@@ -218,7 +222,6 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
             "n_rounds",
         ):
             at_least(self, name, 1)
-        at_least(self, "burn_in", 0)
         positive(self, "beta")
         one_of(self, "transformation", ("fixed", "learned"))
         one_of(self, "inference", ("gibbs", "variational"))
@@ -315,7 +318,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         return np.asarray(self.phi_[0].T)
 
     def class_posterior(self, X: Any) -> list[ClassPosterior]:
-        """p(y | w_d, T, Φ) with standard errors (eq. 4.33), one ``ClassPosterior`` for each estimate of Φ."""
+        """p(y | w_d, T, Φ) with standard errors (appendix 4.B), one ``ClassPosterior`` for each estimate of Φ."""
         return self._posteriors(self._pack(X))
 
     def _pack(self, X: Any) -> Corpus:

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._bridge import GEOMETRIC
 from ._gibbs import count_topics, joint_sweep
 from ._gradient import gradient_documents, local_topics
 from ._parallel import blocks_of, run_all
@@ -133,14 +132,14 @@ class JointChain:
 
 @dataclass
 class GibbsEngine:
-    """Inference by sampling: eq. 4.33 for posteriors, eq. 4.17 for gradients, steps 3b–3d for Φ."""
+    """Inference by sampling: bridges for posteriors (appendix 4.B), eq. 4.17 for gradients, steps 3b–3d for Φ."""
 
     alpha: np.ndarray
     beta: float
     class_prior: np.ndarray
-    method: str = "bridge"
-    n_samples: int = 2500
-    burn_in: int = 200
+    method: str = "mixture_bridge"
+    n_samples: int | None = None
+    burn_in: int | None = None
     reference: int | None = None
     screen: float = 0.0
     gradient_samples: int = 100
@@ -172,10 +171,22 @@ class GibbsEngine:
         weights = np.zeros(classes.shape)
         posterior = np.zeros((corpus.n_documents, classes.shape[0]))
         documents = np.flatnonzero((labels != MISSING) & (corpus.lengths > 0))
-        settings = (GEOMETRIC, self.gradient_burn_in, self.gradient_samples, self.mixed_gradient)
         seed = named_stream(self.seed, step, 12)
+        posterior[documents] = class_posterior(
+            corpus.take(documents),
+            classes,
+            self.class_prior,
+            self.alpha,
+            method=self.method,
+            n_samples=self.gradient_samples,
+            burn_in=self.gradient_burn_in,
+            screen=self.screen,
+            seed=int(seed >> np.uint64(1)),
+            n_jobs=self.n_jobs,
+        ).probabilities
         tokens = (documents, corpus.offsets, corpus.words, labels, classes, np.log(self.class_prior))
-        gradient_documents(*tokens, self.alpha.astype(np.float32), *settings, seed, weights, posterior)
+        settings = (self.gradient_burn_in, self.gradient_samples, self.mixed_gradient, seed)
+        gradient_documents(*tokens, self.alpha.astype(np.float32), *settings, posterior, weights)
         return np.einsum("vk,yvl->ykl", phi, weights, optimize=True), posterior
 
     def update_phi(

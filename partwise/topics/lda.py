@@ -302,6 +302,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
             topics,
             np.ones(1),
             self.alpha_,
+            method="bridge",  # one class has nothing to be bridged to: what is wanted are its chains' topics
             n_samples=self.transform_samples,
             burn_in=self.transform_burn_in,
             seed=self.seed_,
@@ -311,15 +312,18 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
 
     def perplexity(self, X: Any) -> float:
-        """exp(−log p(w^B | w^A, Φ) / |w^B|): every second token predicted from the others of its document.
+        """exp(−log p(w^B | w^A, Φ) / |w^B|): half of each document's tokens predicted from the other half.
 
-        θ_d is estimated on the even tokens and scores the odd ones (document completion; Wallach et al.
-        2009), so no token is used twice.
+        Document completion (Wallach et al. 2009): θ_d is estimated on w^A and scores w^B, so no token is used twice. A
+        random half, drawn with ``random_state``: tokens are packed by word, so that taking every second one would put
+        half of every repeated word's tokens on either side, and words seen in w^A are easy to predict.
         """
         check_is_fitted(self, "word_topic_counts_")
         corpus = pack(X, self.n_features_in_, allow_empty=True)
         owner = np.repeat(np.arange(corpus.n_documents), corpus.lengths)
-        odd = (np.arange(corpus.n_tokens) - corpus.offsets[owner]) % 2 == 1
+        shuffled = np.lexsort((np.random.default_rng([self.seed_, 17]).random(corpus.n_tokens), owner))
+        odd = np.empty(corpus.n_tokens, bool)
+        odd[shuffled] = (np.arange(corpus.n_tokens) - corpus.offsets[owner]) % 2 == 1
         if not odd.any():
             raise InputError("perplexity needs a document of at least two tokens")
         offsets = np.concatenate([[0], np.cumsum((corpus.lengths + 1) // 2)]).astype(np.int64)

@@ -101,7 +101,7 @@ def _make_model(args: argparse.Namespace, data: DocumentSet) -> TextTopics:
         transformation="learned" if args.learn else "fixed",
         inference="variational" if args.variational else "gibbs",
         sharpness=9.0,
-        n_samples=500 if args.samples is None else args.samples,
+        n_samples=args.samples,
         alpha=args.alpha,
         **common,
     )

@@ -78,7 +78,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--variational", action="store_true", help="mean field instead of sampling (DiscLDA)")
     group.add_argument("--iterations", metavar="N", type=int, default=200, help="sweeps (default: 200)")
     group.add_argument(
-        "--samples", metavar="N", type=int, help="samples a class and document for p(y|w) (default: 500)"
+        "--samples", metavar="N", type=int, help="samples a class and document for p(y|w) (default: 192)"
     )
     group.add_argument("--alpha", metavar="A", type=float, help="of the topic proportions (default: 10/K)")
     group.add_argument("--beta", metavar="B", type=float, default=0.01, help="of the topics (default: 0.01)")
