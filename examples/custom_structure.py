@@ -14,8 +14,6 @@ from partwise import Hamming, Structure, StructuredClassifier
 class Run(Structure):
     """y = (a, b), 0 ≤ a < b ≤ n: items a … b − 1. One part an item, all of them atoms, so the cost counts items."""
 
-    oracles = frozenset({"argmax"})
-
     def __init__(self, X):
         self.sizes = [len(x) for x in X]
 

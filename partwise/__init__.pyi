@@ -1,6 +1,7 @@
 from partwise._version import __version__ as __version__
 from partwise.alignment.aligner import WordAligner as WordAligner
 from partwise.alignment.generative import GenerativeAligner as GenerativeAligner
+from partwise.batch import Batch as Batch
 from partwise.costs import Hamming as Hamming
 from partwise.costs import LabelCost as LabelCost
 from partwise.costs import PartCost as PartCost

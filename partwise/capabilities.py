@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import partwise.structures
 from partwise.learners import LEARNERS, Learner
 from partwise.losses import LOSSES, Loss
-from partwise.structures import ORACLES, CompiledStructure, Structure
+from partwise.structures import ORACLES, Structure
+from partwise.structures.oracles import GUARANTEES
+from partwise.structures.registry import STRUCTURES
 
 __all__ = ["capability_table"]
 
@@ -26,14 +28,14 @@ the table fails before training, with a message that names the structure, the or
 """
 
 
-def _known_structures() -> list[type[Structure]]:
-    """The structures among the public names of ``partwise.structures``."""
-    named = (getattr(partwise.structures, name) for name in partwise.structures.__all__)
-    bases = (Structure, CompiledStructure)
-    return [kind for kind in named if isinstance(kind, type) and issubclass(kind, Structure) and kind not in bases]
+def _known_structures() -> dict[str, Structure]:
+    """A small space of every structure that is registered; importing the public ones registers them."""
+    for name in partwise.structures.__all__:
+        getattr(partwise.structures, name)
+    return {name: example() for name, example in sorted(STRUCTURES.items())}
 
 
-def _cell(learner: Learner, structure: type[Structure]) -> str:
+def _cell(learner: Learner, structure: Structure) -> str:
     """The losses that work, or the reason why none does: that of a loss which the learner itself would take."""
     obstacles = {name: learner.obstacle(structure, Loss.named(name)) for name in LOSSES}
     able = [f"`{name}`" for name, obstacle in obstacles.items() if obstacle is None]
@@ -43,34 +45,44 @@ def _cell(learner: Learner, structure: type[Structure]) -> str:
     return f"— {obstacles[wanted[0]]}"
 
 
+def _answer(space: Structure, oracle: str) -> str:
+    """Whether a space has an oracle, and how good it is where it is not exact."""
+    if oracle not in space.oracles:
+        return "—"
+    return "yes" if space.guarantee(oracle) == "exact" else space.guarantee(oracle)
+
+
 def _rows(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
     titles = list(header)
     return [f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows)]
 
 
-def capability_table(structures: Iterable[type[Structure]] | None = None) -> str:
+def capability_table(structures: Mapping[str, Structure] | None = None) -> str:
     """Markdown: structures × learners, then structures × oracles, then the losses and what each needs.
 
     Examples
     --------
-    >>> from partwise.structures import Chain
-    >>> [line for line in capability_table([Chain]).splitlines() if line.startswith("| `Chain`")][1]
-    '| `Chain` | yes | yes | yes | yes | — | yes | yes | yes | yes | yes |'
+    >>> from partwise.structures import Matching
+    >>> table = capability_table({"Matching": Matching([(2, 2)])})
+    >>> [line for line in table.splitlines() if line.startswith("| `Matching`")][1]
+    '| `Matching` | yes | — | — | yes | — | yes | — | — | — | — | yes |'
     """
-    kinds = _known_structures() if structures is None else list(structures)
+    spaces = dict(_known_structures() if structures is None else structures)
     learners = {name: kind() for name, kind in LEARNERS.items()}
     lines = HEAD.splitlines()
     lines += ["", "## Structures and learners", ""]
     lines += _rows(
         ["structure", *(f"`{name}`" for name in learners)],
-        ([f"`{kind.__name__}`", *(_cell(learner, kind) for learner in learners.values())] for kind in kinds),
+        ([f"`{name}`", *(_cell(learner, space) for learner in learners.values())] for name, space in spaces.items()),
     )
     lines += ["", "## Structures and oracles", ""]
     lines += _rows(
         ["structure", *(f"`{name}`" for name in ORACLES)],
-        ([f"`{kind.__name__}`", *("yes" if name in kind.oracles else "—" for name in ORACLES)] for kind in kinds),
+        ([f"`{name}`", *(_answer(space, oracle) for oracle in ORACLES)] for name, space in spaces.items()),
     )
     lines += ["", *(f"- `{name}`: {answer}" for name, answer in ORACLES.items())]
+    lines += ["", "Where the table does not say *yes*, the answer is:", ""]
+    lines += [f"- *{name}*: {meaning}" for name, meaning in GUARANTEES.items() if name != "exact"]
     lines += ["", "## Losses", ""]
     points = {name: Loss.named(name) for name in LOSSES}
     lines += _rows(

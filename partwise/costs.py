@@ -19,8 +19,11 @@ class Cost(ABC):
     """A cost that decomposes over the atoms of an output."""
 
     @abstractmethod
-    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
-        """(p, q) such that ℓ(y', y) = p·z' + q, from the atoms z of instance i's gold output; p has their shape."""
+    def parts(self, space: Structure, i: int, gold: Floats) -> tuple[Floats, float]:
+        """(p, q) such that ℓ(y', y) = p·z' + q, from the atoms z of instance i's gold output; p has their shape.
+
+        Where the atoms lie, ``space.atoms(i)`` tells: positions and labels, heads and modifiers, starts and stops.
+        """
 
     def sparse_parts(
         self, space: Structure, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats
@@ -38,7 +41,8 @@ class Hamming(Cost):
 
     Examples
     --------
-    >>> p, q = Hamming().parts(np.array([1.0, 0.0, 0.0, 1.0]))
+    >>> from partwise import Chain
+    >>> p, q = Hamming().parts(Chain([2], 2), 0, np.array([1.0, 0.0, 0.0, 1.0]))
     >>> float(p @ np.array([1.0, 0.0, 1.0, 0.0]) + q)
     1.0
     """
@@ -51,7 +55,7 @@ class Hamming(Cost):
             if not getattr(self, name) >= 0:
                 raise ParameterError(name, "Hamming", "a number ≥ 0", getattr(self, name))
 
-    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
+    def parts(self, space: Structure, i: int, gold: Floats) -> tuple[Floats, float]:
         p = self.false_positive * (1.0 - gold) - self.false_negative * gold
         return p, self.false_negative * float(gold.sum())
 
@@ -70,14 +74,15 @@ class Hamming(Cost):
 
 
 class LabelCost(Cost):
-    """ℓ = Σ_t cost[y_t, y'_t] for structures whose atoms are L labels a position.
+    """ℓ = Σ_t cost[y_t, y'_t] for structures whose atoms are L labels per position.
 
     Examples
     --------
     Missing label 1 costs 5, all other errors 1:
 
     >>> cost = LabelCost([[0, 1], [5, 0]])
-    >>> p, q = cost.parts(np.array([1.0, 0.0, 0.0, 1.0]))
+    >>> from partwise import Chain
+    >>> p, q = cost.parts(Chain([2], 2), 0, np.array([1.0, 0.0, 0.0, 1.0]))
     >>> float(p @ np.array([0.0, 1.0, 1.0, 0.0]) + q)
     6.0
     """
@@ -90,9 +95,9 @@ class LabelCost(Cost):
             raise ParameterError("cost", "LabelCost", "finite, ≥ 0 and zero on the diagonal", cost)
         self.cost: NDArray[np.float64] = matrix
 
-    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
+    def parts(self, space: Structure, i: int, gold: Floats) -> tuple[Floats, float]:
         if gold.size % len(self.cost):
-            raise InputError(f"LabelCost is for {len(self.cost)} labels a position; got {gold.size} atoms")
+            raise InputError(f"LabelCost is for {len(self.cost)} labels per position; got {gold.size} atoms")
         return (gold.reshape(-1, len(self.cost)) @ self.cost).ravel(), 0.0
 
     def sparse_parts(
@@ -112,7 +117,8 @@ class PartCost(Cost):
     Examples
     --------
     >>> cost = PartCost([([-1.0, 0.0, 1.0], 1.0)])
-    >>> p, q = cost.parts(np.array([1.0, 0.0, 0.0]), 0)
+    >>> from partwise import Multiclass
+    >>> p, q = cost.parts(Multiclass(1, 3), 0, np.array([1.0, 0.0, 0.0]))
     >>> float(p @ np.array([0.0, 1.0, 0.0]) + q)
     1.0
     """
@@ -123,7 +129,7 @@ class PartCost(Cost):
             if not (np.isfinite(p).all() and np.isfinite(q)):
                 raise InputError(f"the cost of instance {i} is not finite")
 
-    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
+    def parts(self, space: Structure, i: int, gold: Floats) -> tuple[Floats, float]:
         if i >= len(self.costs):
             raise InputError(f"PartCost holds the costs of {len(self.costs)} instances; asked for instance {i}")
         p, q = self.costs[i]

@@ -14,6 +14,7 @@ __all__ = [
     "CapabilityError",
     "FormatError",
     "InputError",
+    "OracleError",
     "ParameterError",
     "PartwiseError",
     "SolverError",
@@ -70,6 +71,10 @@ class ParameterError(PartwiseError, ValueError):
 
 class CapabilityError(PartwiseError, TypeError):
     """A learner needs an oracle that the structure does not have; raised before training."""
+
+
+class OracleError(PartwiseError, RuntimeError):
+    """An oracle that is not what it claims to be: the bounds that follow from its answers contradict each other."""
 
 
 class SolverError(PartwiseError, RuntimeError):

@@ -28,14 +28,20 @@ Sarawagi's overview), and needs an oracle of its own for the maximum of a produc
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partwise._compile import Generic, composite
 from partwise.exceptions import ParameterError, unknown_name
-from partwise.structures.base import argmax, marginals, part_count, slack_argmax
+from partwise.structures.oracles import Floats, argmax, bound, marginals, part_count, slack_argmax
 
-__all__ = ["LOSSES", "Loss", "loss_parts"]
+if TYPE_CHECKING:
+    from partwise.costs import Cost
+    from partwise.structures.base import Structure
+
+__all__ = ["LOSSES", "Loss", "LossFunction", "loss_bound", "loss_parts", "register_loss"]
 
 
 class MaxLoss(NamedTuple):
@@ -118,6 +124,11 @@ def loss_parts(loss, space, gold, cost, i, scores, work, parts, spare):
     """parts ← z̄ − z, eq. (9) in part space; returns L, eq. (8). ``scores`` (s on entry) is overwritten."""
 
 
+@Generic
+def loss_bound(loss, space, gold, cost, i, scores, work, parts, spare):
+    """An upper bound of L where argmax may overlook outputs and the space has a ``bound``. Overwrites ``scores``."""
+
+
 # Each call between compiled functions costs compile time, because numba optimises a caller together with all that
 # it calls. So the helpers here are inlined, and every loss calls its oracle directly.
 
@@ -137,6 +148,14 @@ def _(loss, space, gold, cost, i, scores, work, parts, spare):
     value = argmax(space, i, scores, work, parts)
     subtract_gold(gold, i, spare, parts)
     return value - target
+
+
+@loss_bound.register(MaxLoss)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    target = gold_score(gold, loss, i, scores, work, spare)
+    if loss.gamma != 0.0:
+        target -= loss.gamma * add_cost(cost, i, loss.gamma, scores)
+    return bound(space, i, scores, argmax(space, i, scores, work, parts), work) - target
 
 
 @loss_parts.register(SoftmaxLoss)
@@ -202,8 +221,98 @@ def _(loss, space, gold, cost, i, scores, work, parts, spare):
     return loss.gamma * value
 
 
+class LossFunction(ABC):
+    """A loss: says which oracle it needs and how its value and gradient in part space are computed.
+
+    A loss of your own subclasses this, makes a NamedTuple of its settings (``pack``), registers ``loss_parts`` for that
+    NamedTuple, and gets a name by :func:`register_loss`. Nothing else in the library has to know it.
+    """
+
+    beta: float = math.inf  # inverse temperature
+    gamma: float = 0.0  # weight of the cost
+
+    @property
+    @abstractmethod
+    def oracle(self) -> str:
+        """The oracle of the structure that value and gradient need."""
+
+    @property
+    @abstractmethod
+    def pack(self) -> Any:
+        """What the kernels see: a NamedTuple of numbers, whose type selects ``loss_parts``."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the gradient is continuous."""
+        return False
+
+    @property
+    def convex(self) -> bool:
+        """Whether it is convex in the scores."""
+        return True
+
+    @property
+    def augmented(self) -> bool:
+        """Whether it is a point of L(β,γ), eq. (3): a maximum or soft maximum of cost-augmented scores."""
+        return False
+
+    @property
+    def rescales_slack(self) -> bool:
+        """Whether the cost multiplies the slack, which not every cost allows."""
+        return False
+
+    @property
+    def uses_cost(self) -> bool:
+        """Whether the cost matters."""
+        return self.gamma != 0
+
+    def evaluate(
+        self,
+        space: Structure,
+        scores: Floats | Sequence[Floats],
+        outputs: Sequence[Any] | Structure,
+        cost: Cost | None = None,
+        *,
+        n_threads: int = 1,
+    ) -> tuple[Floats, Floats]:
+        """(L_1 … L_n, gradients z̄ − z side by side) for given part scores: the door for scorers of your own.
+
+        Parameters
+        ----------
+        scores : (total parts,) packed, one instance after another; or a list of one array per instance
+        outputs : gold outputs, one per instance
+
+        To call it again and again on the same outputs, keep a :class:`~partwise.problem.Problem` with
+        :class:`~partwise.features.GivenScores` instead: encoding is done once there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from partwise import Loss, Multiclass
+        >>> values, gradient = Loss.named("crf").evaluate(Multiclass(1, 2), np.array([0.0, 0.0]), [1])
+        >>> values.round(3).tolist(), gradient.tolist()
+        ([0.693], [0.5, -0.5])
+        """
+        from partwise.problem import evaluate  # a problem knows losses, not the other way round
+
+        return evaluate(self, space, scores, outputs, cost, n_threads)
+
+    def __str__(self) -> str:
+        return next((name for name, point in LOSSES.items() if point == self), type(self).__name__)
+
+
+#: The losses that have names.
+LOSSES: dict[str, LossFunction] = {}
+
+
+def register_loss(name: str, loss: LossFunction) -> LossFunction:
+    """Make a loss known by name, for estimators, the command line and the capability table."""
+    LOSSES[name] = loss
+    return loss
+
+
 @dataclass(frozen=True)
-class Loss:
+class Loss(LossFunction):
     """A point of the family: β ∈ (0, ∞], γ ≥ 0; ``difference`` selects δL = L(β,γ) − L(β,0).
 
     ``slack`` (only at β = ∞) lets the cost rescale the slack instead of the margin.
@@ -231,8 +340,8 @@ class Loss:
         if self.slack and (self.smooth or self.difference or self.gamma == 0):
             raise ParameterError("slack", "Loss", "False unless β = ∞, γ > 0 and there is no difference", self.slack)
 
-    @classmethod
-    def named(cls, name: str) -> Loss:
+    @staticmethod
+    def named(name: str) -> LossFunction:
         """The loss of that name; see the table above."""
         if name not in LOSSES:
             raise unknown_name("loss", name, LOSSES)
@@ -248,15 +357,21 @@ class Loss:
         return not self.difference
 
     @property
+    def augmented(self) -> bool:
+        return not self.difference and not self.slack
+
+    @property
+    def rescales_slack(self) -> bool:
+        return self.slack
+
+    @property
     def oracle(self) -> str:
-        """The oracle of the structure that value and gradient need."""
         if self.slack:
             return "slack"
         return "marginals" if self.smooth else "argmax"
 
     @property
     def pack(self) -> Any:
-        """What the kernels see; its type says which oracle they call."""
         if self.difference:
             return SoftmaxDifference(self.beta, self.gamma) if self.smooth else MaxDifference(self.gamma)
         if self.slack:
@@ -271,13 +386,10 @@ class Loss:
         return f"{kind}L(β={self.beta:g}, γ={self.gamma:g})"
 
 
-#: The losses that have names.
-LOSSES = {
-    "crf": Loss(1.0, 0.0),
-    "softmax_margin": Loss(1.0, 1.0),
-    "svm": Loss(math.inf, 1.0),
-    "perceptron": Loss(math.inf, 0.0),
-    "slack_svm": Loss(math.inf, 1.0, slack=True),
-    "risk": Loss(1.0, 1.0, difference=True),
-    "ramp": Loss(math.inf, 1.0, difference=True),
-}
+register_loss("crf", Loss(1.0, 0.0))
+register_loss("softmax_margin", Loss(1.0, 1.0))
+register_loss("svm", Loss(math.inf, 1.0))
+register_loss("perceptron", Loss(math.inf, 0.0))
+register_loss("slack_svm", Loss(math.inf, 1.0, slack=True))
+register_loss("risk", Loss(1.0, 1.0, difference=True))
+register_loss("ramp", Loss(math.inf, 1.0, difference=True))

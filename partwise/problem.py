@@ -8,21 +8,31 @@ no learner can tell the difference.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import composite, kernel, native
+from partwise._threads import Threads
 from partwise.costs import Cost
-from partwise.exceptions import InputError, ParameterError
+from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.features.base import Features, accumulate, feature_scores
-from partwise.losses import Loss, add_cost, gold_score, loss_parts, soften, subtract_gold
-from partwise.structures.base import Floats, Structure, part_count
+from partwise.features.given import GivenScores, packed_scores
+from partwise.losses import (
+    Loss,
+    LossFunction,
+    add_cost,
+    gold_score,
+    loss_bound,
+    loss_parts,
+    soften,
+    subtract_gold,
+)
+from partwise.structures.base import GUARANTEES, Floats, Structure, part_count
 
-__all__ = ["PartialGold", "Problem", "SparseParts"]
+__all__ = ["PartialGold", "Problem", "SparseParts", "evaluate"]
 
 #: Instances are summed in this many blocks, whatever the number of threads: results do not depend on it.
 BLOCKS = 4
@@ -118,6 +128,16 @@ def block_losses(data, start, stop, theta, buffers, losses, gradient):
             accumulate(data.features, i, parts, 0, 1.0, gradient)
 
 
+@kernel
+def block_bounds(data, start, stop, theta, buffers, losses):
+    """losses[i] ← an upper bound of L_i over a block."""
+    for i in range(start, stop):
+        n = part_count(data.space, i)
+        feature_scores(data.features, i, theta, buffers.scores, 0)
+        scores, parts, spare = buffers.scores[:n], buffers.parts[:n], buffers.spare[:n]
+        losses[i] = loss_bound(data.loss, data.space, data.gold, data.cost, i, scores, buffers.work, parts, spare)
+
+
 @kernel(fast=False)  # in the order of k, whichever way the sums are grouped into calls
 def add_blocks(sums, start, stop, total):
     """total ← (total + sums[0]) + sums[1] + … over start:stop; zeroes the sums for the next time."""
@@ -143,6 +163,9 @@ class Problem:
         Weights that must stay ≥ 0. Only some learners can keep them so; the others refuse the problem.
     n_threads : int
         How many threads evaluate the sum over instances. The result does not depend on it.
+    guarantee : str, optional
+        How good the oracle of the loss is, in place of what the structure says: "inner" for an argmax that nobody
+        vouches for. Certificates follow from it; see ``GUARANTEES``.
     """
 
     def __init__(
@@ -150,11 +173,12 @@ class Problem:
         space: Structure,
         features: Features,
         outputs: Sequence[Any] | Structure,
-        loss: Loss | str = "crf",
+        loss: LossFunction | str = "crf",
         cost: Cost | None = None,
         *,
         nonnegative: ArrayLike | None = None,
         n_threads: int = 1,
+        guarantee: str | None = None,
     ) -> None:
         if n_threads < 1:
             raise ParameterError("n_threads", "Problem", "at least 1", n_threads)
@@ -165,10 +189,14 @@ class Problem:
         self.space, self.features, self.n_threads = space, features, n_threads
         self.loss = Loss.named(loss) if isinstance(loss, str) else loss
         self.cost = cost or space.default_cost()
+        self.guarantee = space.guarantee(self.loss.oracle) if guarantee is None else guarantee
+        if self.guarantee not in GUARANTEES:
+            raise ParameterError("guarantee", "Problem", f"one of {', '.join(GUARANTEES)}", self.guarantee)
         self.m, self.dim = len(space), features.dim
         self.nonnegative = self._nonnegative(nonnegative)
         gold, costs = self._encode(outputs)
-        reason = space.slack_obstacle(costs.offsets, costs.numbers, costs.values) if self.loss.slack else None
+        rescaled = self.loss.rescales_slack
+        reason = space.slack_obstacle(costs.offsets, costs.numbers, costs.values) if rescaled else None
         if reason is not None:
             raise InputError(reason)
         self.data = Data(space.pack, features.pack, gold, costs, self.loss.pack)
@@ -184,7 +212,7 @@ class Problem:
         # block borders: equal numbers of parts, fixed by the data alone
         ends = np.searchsorted(np.cumsum(parts), parts.sum() * np.arange(1, BLOCKS) / BLOCKS)
         self._borders = np.unique(np.concatenate([[0], ends, [self.m]]))
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 and self.compiled else None
+        self._threads = Threads(n_threads if self.compiled else 1)
         self._sums: Floats | None = None  # gradients of blocks, between calls zero
 
     def _sizes(self, space: Structure, words: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -231,7 +259,7 @@ class Problem:
             atoms = np.zeros(self.space.n_parts(i))
             here = slice(offsets[i], offsets[i + 1])
             np.add.at(atoms, numbers[here], values[here])
-            p, q = self.cost.parts(atoms[: self.space.n_atoms(i)], i)
+            p, q = self.cost.parts(self.space, i, atoms[: self.space.n_atoms(i)])
             used = np.flatnonzero(p)
             rows.append(np.array([len(used)]))
             columns.append(used.astype(np.int32))
@@ -241,9 +269,23 @@ class Problem:
         return SparseParts(starts, np.concatenate(columns), np.concatenate(data), np.array(constants))
 
     def _partial_costs(self, outputs: Structure) -> SparseParts:
-        if self.loss.gamma != 0:
-            raise ParameterError("gamma", "Loss", "0 where the gold outputs are only partly known", self.loss.gamma)
+        if self.loss.uses_cost:
+            raise ParameterError(
+                "loss", "Problem", "without a cost where gold outputs are partly known", str(self.loss)
+            )
         return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        """What the output space can answer."""
+        return self.space.oracles
+
+    @property
+    def bounded(self) -> bool:
+        """Whether ``upper_losses`` are upper bounds of the losses."""
+        if self.guarantee in ("exact", "outer"):
+            return True
+        return self.guarantee == "inner" and "bound" in self.oracles and type(self.loss.pack) in loss_bound.kinds
 
     @property
     def convex(self) -> bool:
@@ -268,14 +310,6 @@ class Problem:
         n, work = self._size
         return Buffers(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(work))
 
-    def _each(self, task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
-        """task(*args) for every args, in threads."""
-        if self._pool is None:
-            for args in arguments:
-                task(*args)
-        else:
-            list(self._pool.map(lambda args: task(*args), arguments))
-
     def collect(self, task: Callable[[Data, int, int, Floats], Any], rows: int = 1) -> tuple[list[Any], Floats]:
         """(results, (rows, dim) sums) of task(data, start, stop, sums) over the blocks, each adding to its ``sums``."""
         blocks = list(itertools.pairwise(self._borders.tolist()))
@@ -285,13 +319,21 @@ class Problem:
         def one(k: int, start: int, stop: int) -> None:
             results[k] = task(self._batch, start, stop, sums[k])
 
-        self._each(one, [(k, *block) for k, block in enumerate(blocks)])
+        self._threads.each(one, [(k, *block) for k, block in enumerate(blocks)])
         total = sums.sum(axis=0)
         total[:, self._dead] = 0.0
         return results, total
 
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
-        """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances: as many blocks at a time as there are threads."""
+        """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances."""
+        losses, gradient = self.losses_and_gradient(theta)
+        return float(losses.sum()), gradient
+
+    def losses_and_gradient(self, theta: Floats) -> tuple[Floats, Floats]:
+        """(L_1(θ) … L_m(θ), Σ_i ∇L_i(θ)): as many blocks at a time as there are threads.
+
+        With :class:`~partwise.features.GivenScores` the sum is the gradients in part space side by side.
+        """
         # given up while in use, so that an error or Ctrl-C cannot leave half a sum for the next call
         sums, self._sums = self._sums, None
         blocks = list(itertools.pairwise(self._borders.tolist()))
@@ -301,17 +343,31 @@ class Problem:
         losses, gradient = np.empty(self.m), np.zeros(self.dim)
         for first in range(0, len(blocks), len(sums)):
             now = blocks[first : first + len(sums)]
-            self._each(self._block, [(*block, theta, losses, sums[k]) for k, block in enumerate(now)])
-            self._each(self.run, [(add_blocks, sums[: len(now)], *span, gradient) for span in ranges])
+            self._threads.each(self._block, [(*block, theta, losses, sums[k]) for k, block in enumerate(now)])
+            self._threads.each(self.run, [(add_blocks, sums[: len(now)], *span, gradient) for span in ranges])
         self._sums = sums
         gradient[self._dead] = 0.0
-        return float(losses.sum()), gradient
+        return losses, gradient
 
     def losses(self, theta: Floats) -> Floats:
         """L_i(θ) of every instance, shape (m,)."""
         losses = np.empty(self.m)
         blocks = itertools.pairwise(self._borders.tolist())
-        self._each(self._block, [(*block, theta, losses, np.zeros(0)) for block in blocks])
+        self._threads.each(self._block, [(*block, theta, losses, np.zeros(0)) for block in blocks])
+        return losses
+
+    def upper_losses(self, theta: Floats) -> Floats:
+        """Upper bounds of L_i(θ), shape (m,): the losses themselves where the oracle is exact or outer."""
+        if self.guarantee in ("exact", "outer"):
+            return self.losses(theta)
+        if not self.bounded:
+            raise CapabilityError(f"{type(self.space).__name__} has no bound for the {self.loss} loss")
+        losses = np.empty(self.m)
+
+        def one(start: int, stop: int) -> None:
+            self.run(block_bounds, self._batch, start, stop, theta, self.buffers(), losses)
+
+        self._threads.each(one, itertools.pairwise(self._borders.tolist()))
         return losses
 
     def _block(self, start: int, stop: int, theta: Floats, losses: Floats, gradient: Floats) -> None:
@@ -336,6 +392,19 @@ class Problem:
         """Parts of the k outputs of largest score of instance i."""
         return self.space.kbest(i, self.scores(i, theta), k)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_sums": None}  # scratch memory does not travel
+
     def predict(self, theta: Floats) -> list[Any]:
         """The output of largest score of every instance."""
         return [self.space.decode(i, self.argmax(i, theta)) for i in range(self.m)]
+
+
+def evaluate(
+    loss: LossFunction, space: Structure, scores: Any, outputs: Any, cost: Cost | None, n_threads: int
+) -> tuple[Floats, Floats]:
+    """(L_i, z̄ − z side by side) on given scores; see :meth:`partwise.losses.LossFunction.evaluate`."""
+    sizes, _ = space.instance_sizes()
+    flat = packed_scores(sizes, scores)
+    problem = Problem(space, GivenScores(sizes), outputs, loss, cost, n_threads=n_threads)
+    return problem.losses_and_gradient(flat)

@@ -29,6 +29,7 @@ from partwise.structures.chain import Chain
 from partwise.structures.cut import Cut
 from partwise.structures.matching import Matching
 from partwise.structures.multiclass import Multiclass
+from partwise.structures.registry import STRUCTURES
 from partwise.structures.segments import Segments
 
 Floats = NDArray[np.float64]
@@ -306,6 +307,16 @@ def check_argmax(case: Case, i: int, scores: Floats, rng: np.random.Generator) -
     np.testing.assert_array_equal(scores, given, "the scores were changed")
 
 
+def check_bound(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
+    """Nothing scores above it, and an exact argmax needs none beside its own value."""
+    best = case.instances[i].values(scores).max()
+    assert case.structure.bound(i, scores) >= best - _slack(case.instances[i], scores)
+    found = case.structure.solve(i, scores)
+    assert found.value <= best + _slack(case.instances[i], scores) and found.bound >= found.value
+    if case.structure.guarantee("argmax") == "exact":
+        np.testing.assert_allclose(found.value, best, rtol=0, atol=_slack(case.instances[i], scores))
+
+
 def check_argmax_of_nothing(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
     """An error, unless some output has no parts at all."""
     nothing = np.full_like(scores, -np.inf)
@@ -540,14 +551,15 @@ def check_encode_all(case: Case, i: int, scores: Floats, rng: np.random.Generato
 def check_missing_oracles(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
     """What is not declared fails by name, and nothing stands in for it."""
     arguments = {"kbest": (1,), "sample": (1, rng), "slack": (scores,), "support": (scores,)}
-    for oracle in ORACLES.keys() - case.structure.oracles:
+    for oracle in ORACLES.keys() - case.structure.oracles - {"bound"}:  # every exact argmax has one
         given = () if oracle == "polytope" else (scores, *arguments.get(oracle, ()))
         with pytest.raises(CapabilityError, match=f"{type(case.structure).__name__} has no {oracle}"):
             getattr(case.structure, oracle)(i, *given)
 
 
 CHECKS: dict[str, list[Check]] = {
-    "argmax": [check_argmax, check_argmax_of_nothing],
+    "argmax": [check_argmax, check_argmax_of_nothing, check_bound],
+    "bound": [],
     "marginals": [check_marginals, check_marginals_of_nothing, check_entropy, check_gradient],
     "kbest": [check_kbest],
     "sample": [check_sample],
@@ -562,5 +574,7 @@ CHECKS: dict[str, list[Check]] = {
 
 
 def checks_of(kind: type[Structure]) -> list[Check]:
-    """The checks of every declared oracle, then those of all structures."""
-    return [check for oracle in [*ORACLES, ""] if oracle in kind.oracles or not oracle for check in CHECKS[oracle]]
+    """The checks of every oracle that some space of this kind has, then those of all structures."""
+    examples = [oracles.Interval([3]), *(make() for make in STRUCTURES.values())]
+    able = frozenset().union(*(space.oracles for space in examples if type(space) is kind))
+    return [check for oracle in [*ORACLES, ""] if oracle in able or not oracle for check in CHECKS[oracle]]

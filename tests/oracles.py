@@ -180,8 +180,6 @@ class Interval(Structure):
     Deliberately unlike the others: no labels, outputs of different numbers of parts, an argmax and no more.
     """
 
-    oracles = frozenset({"argmax"})
-
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = list(sizes)
 

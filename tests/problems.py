@@ -80,10 +80,8 @@ def random_rows(rng: np.random.Generator, lengths: Sequence[int], n_attributes: 
 class Enumerated(Structure):
     """Any output spaces as lists of outputs: every oracle by looking at all of them."""
 
-    oracles = frozenset({"argmax", "marginals", "kbest", "slack"})
-
     def __init__(self, instances: Sequence[Enumeration], n_atoms: Sequence[int]) -> None:
-        self.instances, self.atoms = list(instances), list(n_atoms)
+        self.instances, self.atom_counts = list(instances), list(n_atoms)
 
     def __len__(self) -> int:
         return len(self.instances)
@@ -92,7 +90,7 @@ class Enumerated(Structure):
         return int(self.instances[i].parts.shape[1])
 
     def n_atoms(self, i: int) -> int:
-        return self.atoms[i]
+        return self.atom_counts[i]
 
     def encode(self, i: int, y: Any) -> Floats:
         return self.instances[i].parts[self.instances[i].outputs.index(tuple(y))]

@@ -25,6 +25,7 @@ from partwise.estimators import load_model
 from partwise.exceptions import CapabilityError, InputError, ParameterError, SolverError, StorageError
 from partwise.learners import LEARNERS
 from partwise.metrics import alignment_scores
+from partwise.structures import Matching, Multiclass
 
 ENOUGH: dict[str, Any] = {"infeasible": "nearest", "max_passes": 12, "C": 0.1}
 MODELS = ("M", "M+F", "M+Q", "M+F+Q")
@@ -158,7 +159,7 @@ def test_possible_links_cost_nothing() -> None:
     cost = link_costs(gold, target, sizes, 1.0, 3.0)
     z = np.zeros(4)
     z[target[0][0, 0] * 2 + target[0][0, 1]] = 1.0
-    p, q = cost.parts(z, 0)
+    p, q = cost.parts(Matching(sizes), 0, z)
     assert p @ z + q == 0.0 and q == 3.0  # right; and without any link one is missing
     assert p.tolist().count(0.0) == 2 and p[2] == 1.0  # a sure link that is not asked for, a possible one, a wrong one
 
@@ -166,15 +167,15 @@ def test_possible_links_cost_nothing() -> None:
 def test_part_costs() -> None:
     cost = PartCost([([1.0, -3.0], 3.0), ([0.0], 0.0)])
     gold = np.array([0.0, 1.0])
-    p, q = cost.parts(gold, 0)
+    p, q = cost.parts(Multiclass(3, len(gold)), 0, gold)
     for z in itertools.product((0.0, 1.0), repeat=2):
         assert p @ np.array(z) + q == 1.0 * z[0] + 3.0 * (1 - z[1])
     with pytest.raises(InputError, match="PartCost holds the costs of 2 instances; asked for instance 2"):
-        cost.parts(gold, 2)
+        cost.parts(Multiclass(3, len(gold)), 2, gold)
     with pytest.raises(InputError, match=r"the cost of instance 1 has shape \(1,\); expected \(2,\)"):
-        cost.parts(gold, 1)
+        cost.parts(Multiclass(3, len(gold)), 1, gold)
     with pytest.raises(InputError, match="the gold output of instance 0 costs -4; expected ≥ 0"):
-        PartCost([([0.0, -4.0], 0.0)]).parts(gold, 0)
+        PartCost([([0.0, -4.0], 0.0)]).parts(Multiclass(3, len(gold)), 0, gold)
     with pytest.raises(InputError, match="the cost of instance 1 is not finite"):
         PartCost([([0.0], 1.0), ([np.inf], 0.0)])
 

@@ -381,7 +381,7 @@ def test_mismatches_fail_before_training() -> None:
         EG(eta="theorem2").fit(CHAIN.problem("crf"))
 
     class Sums(Enumerated):
-        oracles = frozenset({"marginals"})
+        oracles = property(lambda self: frozenset({"marginals"}))  # type: ignore[assignment]
 
     atoms = [CHAIN.space.n_atoms(i) for i in range(len(CHAIN.space))]
     only_sums = CHAIN.plain("crf", space=Sums(CHAIN.instances, atoms))

@@ -65,8 +65,6 @@ def test_the_gap_closes_at_the_optimum(name: str, geometry: str, domain: str, si
 class Hull(Enumerated):
     """Every output listed, and projections onto their hull: what the Euclidean geometry needs, for a chain."""
 
-    oracles = frozenset({"argmax", "project"})
-
     def project(self, i: int, point: Floats) -> Floats:
         return oracles.nearest_in_hull(self.instances[i].parts, point)
 

@@ -192,8 +192,8 @@ def test_a_cost_for_another_number_of_labels() -> None:
     cost = LabelCost([[0, 1], [1, 0]])
     with pytest.raises(InputError, match="LabelCost is for 2 labels; Chain has 3"):
         Problem(CASE.space, CASE.features, CASE.outputs, "svm", cost)
-    with pytest.raises(InputError, match="LabelCost is for 2 labels a position; got 9 atoms"):
-        cost.parts(np.zeros(9))
+    with pytest.raises(InputError, match="LabelCost is for 2 labels per position; got 9 atoms"):
+        cost.parts(CASE.space, 0, np.zeros(9))
 
 
 def test_unknown_names() -> None:

@@ -210,7 +210,7 @@ def test_gold_costs_nothing_and_costs_are_counted() -> None:
     z = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # labels 0, 2
     other = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])  # labels 0, 1
     for cost, price in ((Hamming(), 1.0), (Hamming(0.5, 0.25), 0.75), (LabelCost(PRICES), PRICES[2, 1])):
-        p, q = cost.parts(z)
+        p, q = cost.parts(Chain([2], 3), 0, z)
         assert p @ z + q == 0.0 and p @ other + q == price
 
 

@@ -103,8 +103,6 @@ def test_plain_python_is_the_same() -> None:
     class Plain(Structure):
         """A compiled structure seen from outside."""
 
-        oracles = frozenset({"marginals", "marginal_entropy"})
-
         def __init__(self, inner: Chain) -> None:
             self.inner = inner
             self.n_parts, self.n_atoms, self.encode = inner.n_parts, inner.n_atoms, inner.encode  # type: ignore[method-assign]

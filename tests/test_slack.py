@@ -133,7 +133,7 @@ def test_long_chain_against_every_level() -> None:
         best = new
     z = chain.encode(0, gold)
     expected = (np.arange(length + 1) * (1.0 - scores @ z + best.max(axis=1))).max()
-    p, q = Hamming().parts(z[: length * n_labels])
+    p, q = Hamming().parts(chain, 0, z[: length * n_labels])
     costs = np.append(p, np.zeros(16))
     found = chain.slack(0, scores, costs, q, 1.0 - scores @ z)
     np.testing.assert_allclose((costs @ found + q) * (1.0 + scores @ (found - z)), expected, rtol=1e-10)

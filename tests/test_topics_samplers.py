@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
+from partwise._random import named_stream
 from partwise.topics._gibbs import count_topics, joint_sweep, lda_sweep, padded
-from partwise.topics._random import named_stream
 from partwise.topics._simd import BLOCK, LANES, _xoshiro, draw_lanes, draw_topic, score_lanes
 from partwise.topics.hyper import document_topic_counts, log_joint
 from partwise.topics.transforms import block_transformation, smoothed_start, softmax_columns, support_of

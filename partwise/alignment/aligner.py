@@ -50,7 +50,7 @@ from partwise.estimation.results import result_from_json, result_to_json
 from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
-from partwise.losses import Loss
+from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.progress import Progress
 from partwise.storage import check_writable, pack_strings, unpack_strings
@@ -179,7 +179,7 @@ class WordAligner(StoredModel, Estimator):
         thread_count(self.n_jobs)
         self._settings()
 
-    def _settings(self) -> tuple[Learner, Loss]:
+    def _settings(self) -> tuple[Learner, LossFunction]:
         options = dict(self.learner_options or {})
         learner = make_learner(self.learner, self.C, self.max_passes, self.random_state, options)
         return learner, make_loss(self.loss, learner, usual="svm")

@@ -15,7 +15,7 @@ from partwise.costs import PartCost
 from partwise.exceptions import InputError
 from partwise.features.part_rows import PartFeatures
 from partwise.learners import Learner
-from partwise.losses import Loss
+from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.structures.assignment import Assignment, RelaxedAssignment
 from partwise.structures.matching import Matching
@@ -89,7 +89,7 @@ def link_costs(
 
 
 def alignment_problem(
-    parts: AlignmentFeatures, targets: Sequence[NDArray[np.int64]], cost: PartCost, loss: Loss, n_threads: int
+    parts: AlignmentFeatures, targets: Sequence[NDArray[np.int64]], cost: PartCost, loss: LossFunction, n_threads: int
 ) -> Problem:
     """The training problem of eq. (3.5); for the models with pairs of links over the linear relaxation, eq. (3.6)."""
     space: Any = parts.space
@@ -99,7 +99,7 @@ def alignment_problem(
     return Problem(space, parts.features, targets, loss, cost, nonnegative=nonnegative, n_threads=n_threads)
 
 
-def check_learner(learner: Learner, loss: Loss, model: str) -> None:
+def check_learner(learner: Learner, loss: LossFunction, model: str) -> None:
     """Raise :class:`CapabilityError` where the learner cannot train this kind of alignment, before data is read."""
     constrained, quadratic = any(ALIGNMENT_MODELS[model]), ALIGNMENT_MODELS[model][1]
     space: Any = RelaxedAssignment([(1, 1)]) if quadratic else Matching([(1, 1)])

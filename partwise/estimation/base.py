@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from partwise.exceptions import InputError, ParameterError, PartwiseError, StorageError
 from partwise.learners import Learner, find_learner
-from partwise.losses import Loss
+from partwise.losses import Loss, LossFunction
 from partwise.storage import Checkpoint
 from partwise.storage import load as load_file
 from partwise.storage import save as save_file
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-def make_loss(loss: Any, learner: Any = None, usual: str = "crf") -> Loss:
+def make_loss(loss: Any, learner: Any = None, usual: str = "crf") -> LossFunction:
     """A Loss from itself, its name or (β, γ); where none is given, the learner's own or the usual one."""
     if loss is None:
         kind = find_learner(learner) if isinstance(learner, str) else learner

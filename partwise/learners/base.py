@@ -1,91 +1,52 @@
-"""Learner: finds θ from a Problem and sees nothing else. The loop that all learners share is here, once.
+"""Learner: finds θ from a Problem and sees nothing else.
 
 A learner is a frozen dataclass of settings with three methods: ``start`` makes a state (a plain dict of arrays and
-numbers), ``advance`` improves it by one pass, ``weights`` reads θ off it. Everything around that is common: the
-trace, callbacks, the score on held-out data, early stopping, Ctrl-C, checkpoints. Because a state is nothing but
-arrays and numbers, a checkpoint is the state, and a resumed run continues bit for bit.
+numbers), ``advance`` improves it by one pass, ``weights`` reads θ off it. The loop around them is
+:func:`partwise.learners.loop.run_passes`.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partwise._math import dot
-from partwise._memory import give_back
 from partwise.exceptions import CapabilityError, ParameterError, unknown_name
-from partwise.losses import Loss
+from partwise.learners.loop import (
+    Callback,
+    Certificate,
+    CheckpointLike,
+    Floats,
+    Record,
+    Result,
+    State,
+    run_passes,
+)
+from partwise.losses import Loss, LossFunction
+from partwise.objective import Objective
 from partwise.problem import Problem
 from partwise.structures.base import Structure
 
-__all__ = ["LEARNERS", "Certificate", "Learner", "Record", "Result", "find_learner", "register_learner"]
-
-Floats = NDArray[np.float64]
-State = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Record:
-    """One line of a trace: what is known after a pass. None where a learner does not define it."""
-
-    step: int
-    seconds: float
-    objective: float | None = None  # eq. (2)
-    dual: float | None = None  # a lower bound of the optimum of eq. (2)
-    score: float | None = None  # on held-out data
-    extra: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def gap(self) -> float | None:
-        """objective − dual."""
-        return None if self.objective is None or self.dual is None else self.objective - self.dual
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """dual ≤ min of eq. (2) ≤ primal: how far from the optimum the answer can be at most."""
-
-    primal: float
-    dual: float
-
-    @property
-    def gap(self) -> float:
-        return self.primal - self.dual
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap / max(abs(self.primal), 1e-300)
-
-
-@dataclass(frozen=True)
-class Result:
-    """What every learner returns."""
-
-    theta: Floats
-    trace: list[Record]
-    certificate: Certificate | None
-    status: str  # "converged", "stalled" (no step helps), "max_passes", "stopped", "early_stopping" or "interrupted"
-    best_step: int  # the pass whose θ this is; 0 where no pass found better than the start
-
-
-Callback = Callable[[Record, Floats], bool | None]
-
-
-class CheckpointLike(Protocol):
-    """Where a run keeps its state; :class:`partwise.storage.Checkpoint` is one."""
-
-    def due(self, step: int) -> bool: ...
-    def exists(self) -> bool: ...
-    def save(self, state: State) -> None: ...
-    def load(self) -> State: ...
+__all__ = [
+    "LEARNERS",
+    "Callback",
+    "Certificate",
+    "CheckpointLike",
+    "Floats",
+    "Learner",
+    "Record",
+    "Result",
+    "State",
+    "find_learner",
+    "objective",
+    "register_learner",
+]
 
 
 @dataclass(frozen=True)
@@ -107,6 +68,7 @@ class Learner(ABC):
     own_loss: ClassVar[str | None] = None  # the loss to take where nobody says which
     convex_only: ClassVar[bool] = False  # whether the problem, not the loss alone, must be convex
     certified: ClassVar[bool] = False  # whether its primal objective is what counts: the best iterate is returned
+    batch: ClassVar[bool] = False  # whether it sees nothing but an Objective, so that any sum of losses will do
 
     C: float = 1.0
     max_passes: int = 100
@@ -128,23 +90,25 @@ class Learner(ABC):
 
     # what a learner can do
 
-    def accepts(self, loss: Loss) -> bool:
+    def accepts(self, loss: LossFunction) -> bool:
         """Whether the learner can minimise this loss."""
         return True
 
-    def obstacle(self, space: Structure | type[Structure], loss: Loss) -> str | None:
+    def obstacle(self, space: Structure | Objective, loss: LossFunction) -> str | None:
         """Why this learner cannot train this structure with this loss, or None if it can."""
         if not self.accepts(loss):
             return f"{type(self).__name__} minimises {self.losses}, not {loss}"
         missing = sorted((self.needs | {loss.oracle}) - space.oracles)
         if missing:
-            name = space.__name__ if isinstance(space, type) else type(space).__name__
             wanted = f"the {loss} loss" if missing == [loss.oracle] else type(self).__name__
-            return f"{name} has no oracle {missing[0]!r}, which {wanted} needs"
+            return f"{type(space).__name__} has no oracle {missing[0]!r}, which {wanted} needs"
         return None
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Problem | Objective) -> None:
         """Raise :class:`CapabilityError` before anything is computed, naming what would work."""
+        if not isinstance(problem, Problem):
+            self._check_objective(problem)
+            return
         reason = self.obstacle(problem.space, problem.loss)
         if reason is None and problem.nonnegative is not None and not self.constrains:
             able = ", ".join(
@@ -162,21 +126,39 @@ class Learner(ABC):
             return
         raise CapabilityError(f"{reason}. {_who_can(problem.space, problem.loss)}")
 
+    def _check_objective(self, given: Objective) -> None:
+        name = type(given).__name__
+        if not isinstance(given, Objective):
+            raise CapabilityError(f"{type(self).__name__} learns from a Problem or an Objective, not from a {name}")
+        able = ", ".join(name for name, kind in LEARNERS.items() if kind.batch)
+        if not self.batch:
+            mine = type(self).__name__
+            raise CapabilityError(
+                f"{mine} visits single instances, which {name} does not offer. Learners of a whole sum: {able}."
+            )
+        reason = self.obstacle(given, given.loss)
+        if reason is None and given.nonnegative is not None and not self.constrains:
+            reason = f"{type(self).__name__} cannot keep weights ≥ 0"
+        if reason is None and self.convex_only and not given.convex:
+            reason = f"{type(self).__name__} needs a convex problem"
+        if reason is not None:
+            raise CapabilityError(f"{reason}. Learners of a whole sum: {able}.")
+
     # what a learner does
 
     @abstractmethod
-    def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+    def start(self, problem: Any, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         """The state before the first pass."""
 
     @abstractmethod
-    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+    def advance(self, problem: Any, state: State) -> dict[str, Any]:
         """One pass, in place. Returns what is known then: objective, dual, converged, stalled, ``extra`` numbers."""
 
     def weights(self, state: State) -> Floats:
         """θ of a state, in an array that later passes leave alone."""
         return np.array(state["theta"])
 
-    def _better(self, new: Record, best: Record) -> bool:
+    def better(self, new: Record, best: Record) -> bool:
         """Whether a pass brought the θ to return: by held-out score, else by certificate, else the last."""
         if new.score is not None and best.score is not None:
             return new.score > best.score
@@ -184,11 +166,9 @@ class Learner(ABC):
             return new.objective < best.objective
         return True
 
-    # the loop
-
     def fit(
         self,
-        problem: Problem,
+        problem: Problem | Objective,
         *,
         theta: Floats | None = None,
         score: Callable[[Floats], float] | None = None,
@@ -200,6 +180,7 @@ class Learner(ABC):
 
         Parameters
         ----------
+        problem : Problem, or for batch learners any Objective
         theta : (dim,), optional
             Where to start; zeros if absent.
         score : callable, optional
@@ -210,57 +191,15 @@ class Learner(ABC):
             Continues from it if it exists, and saves to it when due. A run that had come to its end stays so.
         """
         self.check(problem)
-        callbacks = list(callbacks)
-        give_back(problem.dim)
-        begin = time.perf_counter()
-        trace: list[Record] = []
-        best_theta = np.zeros(problem.dim) if theta is None else np.array(theta, float)
-        best_step, before, status = 0, 0.0, "max_passes"
-        try:
-            if checkpoint is not None and checkpoint.exists():
-                saved = checkpoint.load()
-                state, trace = saved["state"], [Record(**line) for line in saved["trace"]]
-                best_theta, best_step, before = saved["best_theta"], saved["best_step"], saved["seconds"]
-                if saved["status"] in ("converged", "stalled", "early_stopping"):
-                    return Result(best_theta, trace, _certificate(trace, best_step), saved["status"], best_step)
-            else:
-                state = self.start(problem, best_theta.copy(), score)
-            for step in range(len(trace) + 1, self.max_passes + 1):
-                known = self.advance(problem, state)
-                now = self.weights(state)
-                record = Record(
-                    step,
-                    before + time.perf_counter() - begin,
-                    known.pop("objective", None),
-                    known.pop("dual", None),
-                    None if score is None else float(score(now)),
-                    known.pop("extra", {}),
-                )
-                trace.append(record)
-                if len(trace) == 1:  # by now every kernel is loaded
-                    give_back(problem.dim)
-                if best_step == 0 or self._better(record, trace[best_step - 1]):
-                    best_theta, best_step = now, step
-                stop = sum(bool(callback(record, now)) for callback in callbacks)  # all of them see every record
-                if known.get("converged"):  # an end of its own comes first: a run resumed from here has no more to do
-                    status = "converged"
-                elif known.get("stalled"):
-                    status = "stalled"
-                elif patience is not None and score is not None and step - best_step >= patience:
-                    status = "early_stopping"
-                elif stop:
-                    status = "stopped"
-                if checkpoint is not None and (checkpoint.due(step) or status != "max_passes"):
-                    lines = [{f.name: getattr(r, f.name) for f in fields(r)} for r in trace]
-                    checkpoint.save(
-                        {"state": state, "trace": lines, "best_theta": best_theta, "best_step": best_step,
-                         "seconds": record.seconds, "status": status}
-                    )  # fmt: skip
-                if status != "max_passes":
-                    break
-        except KeyboardInterrupt:  # the last complete pass is what counts
-            status = "interrupted"
-        return Result(best_theta, trace, _certificate(trace, best_step), status, best_step)
+        return run_passes(
+            _Bound(self, problem, score),
+            max_passes=self.max_passes,
+            theta=np.zeros(problem.dim) if theta is None else np.array(theta, float),
+            score=score,
+            patience=patience,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+        )
 
 
 def _plain(setting: Any) -> Any:
@@ -270,12 +209,51 @@ def _plain(setting: Any) -> Any:
     return setting.item() if isinstance(setting, np.generic | np.ndarray) and np.ndim(setting) == 0 else setting
 
 
-def _certificate(trace: list[Record], step: int) -> Certificate | None:
-    if step == 0 or trace[step - 1].objective is None:
-        return None
-    duals = [record.dual for record in trace if record.dual is not None]
-    primal = trace[step - 1].objective
-    return Certificate(primal, max(duals)) if duals and primal is not None else None
+class _Bound:
+    """A learner with its problem, as the loop wants it; corrects what is known by the guarantee of the oracle.
+
+    A cut or a dual point is made of what the oracle attained, so it holds for exact, outer and inner oracles alike. A
+    primal needs an upper bound: an inner oracle without one gives none. Where the guarantee is "none", nothing holds.
+    """
+
+    def __init__(self, learner: Learner, problem: Problem | Objective, score: Callable[[Floats], float] | None) -> None:
+        self.learner, self.problem, self.score = learner, problem, score
+        self.weights, self.better = learner.weights, learner.better
+
+    def start(self, theta: Floats) -> State:
+        return self.learner.start(self.problem, theta, self.score)
+
+    def advance(self, state: State) -> dict[str, Any]:
+        return self.learner.advance(self.problem, state)
+
+    @property
+    def certifies(self) -> str:
+        return "relaxation" if self.problem.guarantee == "outer" else "problem"
+
+    def certify(self, known: dict[str, Any], theta: Floats, best_dual: float) -> str:
+        problem = self.problem
+        if problem.guarantee in ("exact", "outer"):
+            return ""
+        objective, dual = known.get("objective"), known.get("dual")
+        note = ""
+        if objective is not None:
+            known["extra"] = {**known.get("extra", {}), "attained_objective": float(objective)}
+            known["objective"] = None
+        if problem.guarantee == "none":
+            known["dual"] = None
+            note = f"the {problem.loss.oracle} oracle gives no bound: objective and dual are unknown"
+        elif not problem.bounded:
+            note = f"the {problem.loss.oracle} oracle may overlook outputs and has no bound: the objective is unknown"
+        elif objective is not None:
+            missing = float(problem.upper_losses(theta).sum() - problem.losses(theta).sum())
+            known["objective"] = objective + max(missing, 0.0) / problem.m
+        if known.get("converged"):
+            gap = np.inf
+            if known["objective"] is not None:
+                gap = known["objective"] - max(best_dual, -np.inf if dual is None else dual)
+            if not gap <= getattr(self.learner, "tolerance", 0.0) * abs(known["objective"] or 0.0):
+                known["converged"], known["stalled"] = False, True
+        return note
 
 
 def objective(problem: Problem, theta: Floats, C: float) -> float:
@@ -338,7 +316,7 @@ class _Registry(dict[str, type[Learner]]):
 LEARNERS: dict[str, type[Learner]] = _Registry()
 
 
-def _who_can(space: Structure, loss: Loss) -> str:
+def _who_can(space: Structure, loss: LossFunction) -> str:
     """The learners that can train this structure, with this loss or else with others, in words."""
     able = {
         str(point): ", ".join(name for name, kind in LEARNERS.items() if kind().obstacle(space, point) is None)

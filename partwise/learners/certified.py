@@ -6,7 +6,7 @@ kept in part space: the u_i side by side in one array, ``problem.part_offsets`` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +14,9 @@ import numpy as np
 from partwise._compile import composite, kernel
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import accumulate, feature_scores
-from partwise.learners.base import Certificate, Floats, Learner, Result
+from partwise.learners.base import Floats, Learner, Result
 from partwise.learners.domains import Domain
-from partwise.losses import Loss, loss_parts
+from partwise.losses import LossFunction, loss_parts
 from partwise.problem import Problem
 from partwise.structures.base import part_count
 
@@ -54,7 +54,7 @@ def best_start(problem: Problem, domain: Domain, theta: Floats | None) -> tuple[
     starts = [np.zeros(problem.dim)]
     if theta is not None and np.any(theta):
         starts.append(domain.project(np.asarray(theta, float)))
-    primals = [(domain.cost(start) + float(problem.losses(start).sum())) / problem.m for start in starts]
+    primals = [(domain.cost(start) + float(problem.upper_losses(start).sum())) / problem.m for start in starts]
     best = int(np.argmin(primals))
     return primals[best], starts[best]
 
@@ -80,7 +80,7 @@ class CertifiedLearner(Learner):
         if not self.tolerance >= 0:
             raise ParameterError("tolerance", type(self).__name__, "a number ≥ 0", self.tolerance)
 
-    def accepts(self, loss: Loss) -> bool:
+    def accepts(self, loss: LossFunction) -> bool:
         return loss.convex and not loss.smooth
 
     def domain(self, problem: Problem) -> Domain:
@@ -95,7 +95,7 @@ class CertifiedLearner(Learner):
         """D = 1/m [Σ_i b_i + min_θ Ω(θ) − θᵀv] from Σ_i b_i and v = −Σ_i F_i u_i."""
         return (constant + self.domain(problem).bound(v)) / problem.m
 
-    def fit(self, problem: Problem, *, theta: Floats | None = None, score: Any = None, **settings: Any) -> Result:
+    def fit(self, problem: Any, *, theta: Floats | None = None, score: Any = None, **settings: Any) -> Result:
         """As :meth:`Learner.fit`; the answer is the best θ of all passes, of the start and of 0."""
         result = super().fit(problem, theta=theta, score=score, **settings)
         return result if score is not None else self._or_start(problem, theta, result)
@@ -109,7 +109,7 @@ class CertifiedLearner(Learner):
         primal, start = best_start(problem, self.domain(problem), theta)
         if not primal < result.certificate.primal:
             return result
-        certificate = Certificate(primal, result.certificate.dual)
+        certificate = replace(result.certificate, primal=primal)
         near = certificate.gap <= self.tolerance * abs(primal)
         status = "converged" if near and result.status in ("max_passes", "stalled") else result.status
         return Result(start, result.trace, certificate, status, 0)

@@ -31,7 +31,7 @@ from partwise.features.base import accumulate, feature_scores
 from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.certified import CertifiedLearner
 from partwise.learners.eg_steps import step_bounds
-from partwise.losses import Loss, MaxLoss, SoftmaxLoss, add_cost, subtract_gold
+from partwise.losses import LossFunction, add_cost, subtract_gold
 from partwise.problem import Problem
 from partwise.structures.base import marginals, part_count
 
@@ -141,8 +141,8 @@ class DualEG(CertifiedLearner):
         if not self.head_start >= 0:
             raise ParameterError("head_start", type(self).__name__, "a number ≥ 0", self.head_start)
 
-    def accepts(self, loss: Loss) -> bool:
-        return isinstance(loss.pack, MaxLoss | SoftmaxLoss)
+    def accepts(self, loss: LossFunction) -> bool:
+        return loss.augmented
 
     def first_rate(self, problem: Problem) -> float:
         """The first δ = ηC. With an entropy in the dual δ ≤ β: there the step forgets θ_i altogether."""
@@ -193,7 +193,7 @@ class EG(DualEG):
         if self.form not in ("primal", "dual"):
             raise ParameterError("form", "EG", "'primal' or 'dual'", self.form)
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Any) -> None:
         super().check(problem)
         if self.eta in BOUNDS and "argmax" not in problem.space.oracles:
             name = type(problem.space).__name__

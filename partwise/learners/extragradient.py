@@ -51,7 +51,7 @@ from partwise.learners._saddle_players import L1Ball, L2Player, Player, SimplexP
 from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.certified import CertifiedLearner
 from partwise.learners.domains import Domain
-from partwise.losses import Loss
+from partwise.losses import LossFunction
 from partwise.problem import Problem
 
 __all__ = ["EntropicExtragradient", "Extragradient", "SaddlePointLearner"]
@@ -97,8 +97,8 @@ class SaddlePointLearner(CertifiedLearner):
         if self.norm == "l1" and (self.radius is None or math.isinf(self.radius)):
             raise ParameterError("radius", type(self).__name__, "a positive number where norm is 'l1'", self.radius)
 
-    def accepts(self, loss: Loss) -> bool:
-        return super().accepts(loss) and not loss.slack
+    def accepts(self, loss: LossFunction) -> bool:
+        return super().accepts(loss) and loss.augmented
 
     def domain(self, problem: Problem) -> Domain:
         kind = L1Ball if self.norm == "l1" else Domain

@@ -131,7 +131,7 @@ class JointQP(SaddlePointLearner):
         if self._free:
             raise ParameterError("radius", "JointQP", "finite: without a ball there may be no minimum", self.radius)
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Any) -> None:
         super().check(problem)
         _clarabel()
 

@@ -130,7 +130,7 @@ class KernelExtragradient(Extragradient):
             raise CapabilityError("KernelExtragradient trains with a kernel: call fit_kernel, not fit")
         return _KernelDomain(self.C, self.radius, gram=problem.features.gram)
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Any) -> None:
         super().check(problem)
         self.domain(problem)
 

@@ -21,7 +21,8 @@ from partwise._math import add_scaled, dot
 from partwise.exceptions import ParameterError
 from partwise.learners.base import Floats, Learner, State, register_learner
 from partwise.learners.online import DCA
-from partwise.losses import Loss
+from partwise.losses import LossFunction
+from partwise.objective import Objective
 from partwise.problem import Problem
 
 __all__ = ["LBFGS"]
@@ -46,6 +47,7 @@ class LBFGS(Learner):
     """
 
     losses: ClassVar[str] = "smooth losses (β < ∞)"
+    batch: ClassVar[bool] = True
 
     l1_ratio: float = 0.0
     memory: int = 6
@@ -61,10 +63,12 @@ class LBFGS(Learner):
         if not self.tolerance >= 0:
             raise ParameterError("tolerance", "LBFGS", "a number ≥ 0", self.tolerance)
 
-    def accepts(self, loss: Loss) -> bool:
+    def accepts(self, loss: LossFunction) -> bool:
         return loss.smooth
 
-    def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+    def start(self, problem: Objective, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+        if self.warm_passes and not isinstance(problem, Problem):
+            raise ParameterError("warm_passes", "LBFGS", "0 where the sum is not a Problem", self.warm_passes)
         if self.warm_passes:
             warm = DCA(C=self.C, max_passes=self.warm_passes, random_state=self.random_state)
             theta = warm.fit(problem, theta=theta).theta
@@ -91,7 +95,7 @@ class LBFGS(Learner):
     def weights(self, state: State) -> Floats:
         return state["theta"]  # type: ignore[no-any-return]  # replaced in every pass, never written to
 
-    def _smooth(self, problem: Problem, theta: Floats) -> tuple[float, Floats]:
+    def _smooth(self, problem: Objective, theta: Floats) -> tuple[float, Floats]:
         """The objective without its L1 term, and its gradient."""
         value, gradient = problem.loss_and_gradient(theta)
         if self._l2:
@@ -101,7 +105,7 @@ class LBFGS(Learner):
 
     # θ may have millions of entries: no more vectors than the method needs are alive at any time.
 
-    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+    def advance(self, problem: Objective, state: State) -> dict[str, Any]:
         theta, l1 = state["theta"], self._l1
         steepest = _pseudo_gradient(theta, state["gradient"], l1)
         direction = _two_loop(steepest, state["steps"], state["changes"], state["remembered"])
@@ -149,7 +153,7 @@ class LBFGS(Learner):
             "stalled": not accepted,
         }
 
-    def _lower_bound(self, problem: Problem, state: State, norm: float) -> float | None:
+    def _lower_bound(self, problem: Objective, state: State, norm: float) -> float | None:
         """P − ‖∇P‖²/(2λ') ≤ min P for a λ'-strongly convex P: a certificate from strong convexity alone."""
         if not self._l2 or not problem.convex:
             return None

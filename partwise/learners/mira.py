@@ -27,7 +27,7 @@ from partwise.exceptions import ParameterError
 from partwise.features.base import accumulate, feature_scores, norm_and_clear
 from partwise.learners.base import State, register_learner
 from partwise.learners.online import ASCENT, OnlineLearner
-from partwise.losses import Loss, MaxLoss, add_cost, gold_score, subtract_gold
+from partwise.losses import LossFunction, add_cost, gold_score, subtract_gold
 from partwise.problem import Problem, instance_loss
 from partwise.structures.base import kbest, part_count
 
@@ -206,8 +206,8 @@ class KBestMIRA(OnlineLearner):
         if not self.k >= 1:
             raise ParameterError("k", "KBestMIRA", "at least 1", self.k)
 
-    def accepts(self, loss: Loss) -> bool:
-        return isinstance(loss.pack, MaxLoss)
+    def accepts(self, loss: LossFunction) -> bool:
+        return loss.augmented and not loss.smooth
 
     def one_pass(self, problem: Problem, state: State, order: Any) -> None:
         problem.run(
@@ -233,7 +233,7 @@ class ExactDCA(OnlineLearner):
         self._positive("inner_tolerance")
         self._positive("max_cuts")
 
-    def accepts(self, loss: Loss) -> bool:
+    def accepts(self, loss: LossFunction) -> bool:
         return loss.convex
 
     def one_pass(self, problem: Problem, state: State, order: Any) -> None:

@@ -29,7 +29,7 @@ from partwise._math import dot, total_size
 from partwise.exceptions import ParameterError
 from partwise.features.base import accumulate, feature_scores, squared_norm
 from partwise.learners.base import Floats, Learner, State, objective, register_learner
-from partwise.losses import Loss, MaxLoss, PredictionLoss, loss_parts
+from partwise.losses import Loss, LossFunction, PredictionLoss, loss_parts
 from partwise.problem import Problem
 from partwise.structures.base import part_count
 
@@ -100,7 +100,7 @@ class OnlineLearner(Learner):
     shuffle : bool
         Visit the instances in a new random order in every pass.
     trace_objective : bool
-        Evaluate eq. (2) after every pass (as dear as half a pass).
+        Evaluate eq. (2) after every pass, which costs about half a pass.
     """
 
     rule: ClassVar[int]
@@ -124,7 +124,7 @@ class OnlineLearner(Learner):
             "zero_start": not theta.any(),
         }
 
-    def loss_pack(self, loss: Loss) -> Any:
+    def loss_pack(self, loss: LossFunction) -> Any:
         """The loss as this learner uses it."""
         return loss.pack
 
@@ -177,7 +177,7 @@ class Perceptron(OnlineLearner):
     losses: ClassVar[str] = "the perceptron loss"
     own_loss: ClassVar[str | None] = "perceptron"
 
-    def accepts(self, loss: Loss) -> bool:
+    def accepts(self, loss: LossFunction) -> bool:
         return loss == Loss.named("perceptron")
 
 
@@ -259,8 +259,8 @@ class DCA(OnlineLearner):
     def losses(self) -> str:  # type: ignore[override]
         return "any loss" if self.variant == "max_loss" else "losses with β = ∞"
 
-    def accepts(self, loss: Loss) -> bool:
-        return self.variant == "max_loss" or isinstance(loss.pack, MaxLoss)
+    def accepts(self, loss: LossFunction) -> bool:
+        return self.variant == "max_loss" or (loss.augmented and not loss.smooth)
 
-    def loss_pack(self, loss: Loss) -> Any:
+    def loss_pack(self, loss: LossFunction) -> Any:
         return loss.pack if self.variant == "max_loss" else PredictionLoss(loss.gamma)

@@ -32,7 +32,7 @@ from partwise.features.base import accumulate, feature_scores, squared_norm
 from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.blocks import BlockLearner, draw, put
 from partwise.learners.certified import cut_of
-from partwise.losses import Loss
+from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.structures.base import marginal_entropy, part_count
 
@@ -133,7 +133,7 @@ class SDCA(BlockLearner):
     needs: ClassVar[frozenset[str]] = frozenset({"marginal_entropy"})
     losses: ClassVar[str] = "convex losses with β < ∞"
 
-    def accepts(self, loss: Loss) -> bool:
+    def accepts(self, loss: LossFunction) -> bool:
         return loss.convex and loss.smooth
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:

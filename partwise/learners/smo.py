@@ -31,7 +31,7 @@ from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.certified import CertifiedLearner, gather
 from partwise.learners.eg import judged, without_loss
 from partwise.learners.online_eg import OnlineEG, expected_costs
-from partwise.losses import Loss, MaxLoss, add_cost
+from partwise.losses import LossFunction, add_cost
 from partwise.problem import Problem
 from partwise.structures.base import argmax, part_count, support_argmin
 
@@ -108,8 +108,8 @@ class SMO(CertifiedLearner):
         if not self.pairs >= 1:
             raise ParameterError("pairs", type(self).__name__, "at least 1", self.pairs)
 
-    def accepts(self, loss: Loss) -> bool:
-        return isinstance(loss.pack, MaxLoss)
+    def accepts(self, loss: LossFunction) -> bool:
+        return loss.augmented and not loss.smooth
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         """All mass on the gold outputs, so that w = 0: a dual point has its own w, and a given θ is not used."""
@@ -168,8 +168,8 @@ class HybridEG(OnlineEG):
         if not self.pairs >= 1:
             raise ParameterError("pairs", "HybridEG", "at least 1", self.pairs)
 
-    def accepts(self, loss: Loss) -> bool:
-        return isinstance(loss.pack, MaxLoss)
+    def accepts(self, loss: LossFunction) -> bool:
+        return loss.augmented and not loss.smooth
 
     @property
     def first(self) -> SMO:

@@ -29,7 +29,7 @@ from partwise.features.base import accumulate, feature_scores, squared_norm
 from partwise.learners.base import Floats, Learner, Result, State, register_learner
 from partwise.learners.certified import best_start
 from partwise.learners.domains import Domain
-from partwise.losses import Loss, loss_parts
+from partwise.losses import LossFunction, loss_parts
 from partwise.problem import Problem
 from partwise.structures.base import part_count
 
@@ -116,7 +116,7 @@ class Subgradient(Learner):
         if self.radius is not None:
             self._positive("radius", infinite=True)
 
-    def accepts(self, loss: Loss) -> bool:
+    def accepts(self, loss: LossFunction) -> bool:
         return loss.convex
 
     def domain(self, problem: Problem) -> Domain:
@@ -126,17 +126,14 @@ class Subgradient(Learner):
     def _free(self, problem: Problem) -> bool:
         return self.radius is None and problem.nonnegative is None
 
-    def fit(self, problem: Problem, *, theta: Floats | None = None, score: Any = None, **settings: Any) -> Result:
+    def fit(self, problem: Any, *, theta: Floats | None = None, score: Any = None, **settings: Any) -> Result:
         """As :meth:`Learner.fit`; the answer is the best θ of all passes, of the start and of 0."""
         result = super().fit(problem, theta=theta, score=score, **settings)
-        if score is not None or result.best_step == 0:
+        reached = result.trace[result.best_step - 1].objective if result.best_step else None
+        if score is not None or reached is None:
             return result
         primal, start = best_start(problem, self.domain(problem), theta)
-        return (
-            replace(result, theta=start, best_step=0)
-            if primal < (result.trace[result.best_step - 1].objective or 0.0)
-            else result
-        )
+        return replace(result, theta=start, best_step=0) if primal < reached else result
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         """The regularised method forgets its start at once: its first step has η_1 λ = 1."""

@@ -20,7 +20,7 @@ from partwise.exceptions import InputError, ParameterError
 from partwise.features.layout import ChainFeatures
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
-from partwise.losses import Loss
+from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.progress import Progress
 from partwise.sequences import _decoding
@@ -201,7 +201,7 @@ class SequenceLabeler(ChainWeights, Estimator):
     def check_settings(self) -> None:
         self._settings()
 
-    def _settings(self, passes: int | None = None) -> tuple[Learner, Loss]:
+    def _settings(self, passes: int | None = None) -> tuple[Learner, LossFunction]:
         """The learner and the loss, all settings having been checked."""
         if self.features not in ("observed", "all"):
             raise ParameterError("features", "SequenceLabeler", "'observed' or 'all'", self.features)
@@ -214,7 +214,7 @@ class SequenceLabeler(ChainWeights, Estimator):
         limit = self.max_passes if passes is None else passes
         return make_learner(self.learner, self.C, limit, self.random_state, dict(self.learner_options or {})), loss
 
-    def _problem(self, rows: Rows, gold: GoldLabels, loss: Loss, learner: Learner) -> Problem:
+    def _problem(self, rows: Rows, gold: GoldLabels, loss: LossFunction, learner: Learner) -> Problem:
         tied = not learner.needs & Chain.untied_oracles  # the weights are the same; training may want every position
         space = self._space(rows.offsets, self.scheme, tied=tied)
         outputs: Any = gold.sequences()

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._random import GOLDEN, stream, uniform
 from partwise.structures._chain_kernels import (
     ChainSpace,
     block_start,
@@ -15,7 +16,7 @@ from partwise.structures._chain_kernels import (
     part_count,
     state_count,
 )
-from partwise.structures.base import kbest
+from partwise.structures.base import kbest, sample
 
 
 @kbest.register(ChainSpace)
@@ -85,11 +86,11 @@ def _kbest(space, i, scores, work, parts, values):
     return k
 
 
-@kernel
-def sample(space, i, scores, work, uniform, draws):
+@sample.register(ChainSpace)
+def _(space, i, scores, work, seed, draws):
     """Forward filtering, backward sampling: p(h | h') ∝ exp(a_{t−1}(h) + s_t(h, b)) from the last state on.
 
-    In the log domain, one uniform number a position and draw. Returns log Z; draws nothing if it is −inf.
+    In the log domain, one uniform number per position and draw. Returns log Z; draws nothing if it is −inf.
     """
     length = space.offsets[i + 1] - space.offsets[i]
     n_labels = space.n_labels
@@ -109,14 +110,16 @@ def sample(space, i, scores, work, uniform, draws):
     log_total = math.log(log_total)
     for d in range(draws.shape[0]):
         draws[d, :n] = 0.0
-        state = _draw(last, states, log_total, uniform[d, length - 1])
+        place = stream(seed, i, d)
+        state = _draw(last, states, log_total, uniform(place))
         for t in range(length - 1, 0, -1):
             b = state % n_labels
             draws[d, t * n_labels + b] = 1.0
             groups = state_count(space, t) // n_labels
             at = block_start(space, length, t)
             total = alpha[t * width + state] + peaks[t] - s[t * n_labels + b]  # log Σ_h of the weights below
-            left = uniform[d, t - 1]
+            place += GOLDEN
+            left = uniform(place)
             chosen = -1
             for h in range(state // n_labels, state_count(space, t - 1), groups):
                 x = math.exp(alpha[(t - 1) * width + h] + s[at + h * n_labels + b] - total)
@@ -132,10 +135,10 @@ def sample(space, i, scores, work, uniform, draws):
 
 
 @kernel
-def _draw(log_weights, count, log_total, uniform):
+def _draw(log_weights, count, log_total, u):
     """h < count drawn with probability exp(log_weights[h] − log_total), by inversion."""
     chosen = -1
-    left = uniform
+    left = u
     for h in range(count):
         x = math.exp(log_weights[h] - log_total)
         if x > 0.0:

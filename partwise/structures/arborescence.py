@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from partwise.exceptions import InputError, ParameterError
 from partwise.structures import _arborescence_kernels as kernels
 from partwise.structures._arborescence_space import ArborescenceSpace
 from partwise.structures.base import CompiledStructure, Floats
+from partwise.structures.registry import register_structure
 
 __all__ = ["Arborescence", "ArcTable"]
 
@@ -63,8 +64,6 @@ class Arborescence(CompiledStructure):
     >>> mean.round(3).tolist()
     [0.881, 0.119, 0.124, 0.876]
     """
-
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "marginals", "kbest", "sample"})
 
     def __init__(
         self,
@@ -264,3 +263,6 @@ def tree_fault(heads: NDArray[Any], *, single_root: bool = False, projective: bo
             a, b = np.argwhere(crossing | crossing.T)[0]
             return f"the arcs ({heads[a]}, {a + 1}) and ({heads[b]}, {b + 1}) cross"
     return None
+
+
+register_structure("Arborescence", lambda: Arborescence([2]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,13 +13,15 @@ from partwise.exceptions import InputError, ParameterError, SolverError, unknown
 from partwise.structures._assignment_polish import nearest_point
 from partwise.structures._assignment_program import Answer, Program, penalty_faults, solve, worthwhile
 from partwise.structures._links import Links
-from partwise.structures.base import Floats, Structure, score_of
+from partwise.structures.atoms import LinkAtoms
+from partwise.structures.base import Floats, Solution, Structure, score_of
 from partwise.structures.matching import Matching
+from partwise.structures.registry import register_structure
 
 if TYPE_CHECKING:
     from partwise.costs import Cost
 
-__all__ = ["PAIRS", "Assignment", "RelaxedAssignment", "Solution"]
+__all__ = ["PAIRS", "Assignment", "RelaxedAssignment"]
 
 Ints = NDArray[np.int64]
 
@@ -30,24 +31,6 @@ PAIRS = {
     "inverted": "(j, k + 1) and (j + 1, k)",
     "one_to_two": "(j, k) and (j, k + 1), then (j, k) and (j + 1, k)",
 }
-
-
-@dataclass(frozen=True)
-class Solution:
-    """An output with a certificate: its score ``value`` is at most ``gap`` below the best of all.
-
-    ``status``: ``optimal``; ``rounded``, from a fractional solution of the relaxation; or ``time limit``.
-    """
-
-    parts: Floats
-    value: float
-    bound: float
-    status: str
-
-    @property
-    def gap(self) -> float:
-        """How far the best output may be above this one."""
-        return max(self.bound - self.value, 0.0)
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +87,7 @@ class Assignment(Structure):
     'optimal'
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax"})
+    concurrent: ClassVar[bool] = True  # HiGHS keeps nothing between calls
 
     def __init__(
         self,
@@ -139,6 +122,10 @@ class Assignment(Structure):
     def default_cost(self) -> Cost:
         """That of a matching: wrong links and missed links."""
         return self.matching.default_cost()
+
+    def atoms(self, i: int) -> LinkAtoms:
+        """(row, column) of every atom: source and target word of the link."""
+        return self.matching.atoms(i)
 
     def n_atoms(self, i: int) -> int:
         return self.matching.n_atoms(i)
@@ -216,8 +203,9 @@ class Assignment(Structure):
         return Solution(parts, value, bound, "rounded" if answer.optimal else "time limit")
 
     def bound(self, i: int, scores: ArrayLike) -> float:
-        """An upper bound of the score of every output: the value of the linear relaxation."""
-        return self.solve(i, scores, relaxed=True).bound
+        """An upper bound of the score of every output: the value of the linear relaxation, where there is one."""
+        relaxed = not penalty_faults(self._program(i, scores).nodes).any()
+        return self.solve(i, scores, relaxed=relaxed).bound
 
     def _program(self, i: int, scores: ArrayLike) -> Program:
         values = np.asarray(scores, float)
@@ -292,7 +280,15 @@ class RelaxedAssignment(Assignment):
     [[0, 0]]
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "project"})
+    def guarantee(self, oracle: str) -> str:
+        return "outer"
+
+    def relax(self) -> RelaxedAssignment:
+        return self
+
+    def solve(self, i: int, scores: ArrayLike, *, relaxed: bool = True) -> Solution:
+        """The rounded solution of the linear relaxation, with its value as the bound."""
+        return super().solve(i, scores, relaxed=relaxed)
 
     def argmax(self, i: int, scores: ArrayLike) -> Floats:
         program = self._program(i, scores)
@@ -351,3 +347,7 @@ class RelaxedAssignment(Assignment):
             return np.concatenate(found)
         plain = self.matching.project(i, np.concatenate([program.links, program.nodes.ravel()]))
         return np.concatenate([plain, np.zeros(len(program.pairs))])
+
+
+register_structure("Assignment", lambda: Assignment([(2, 2)]))
+register_structure("RelaxedAssignment", lambda: RelaxedAssignment([(2, 2)]))

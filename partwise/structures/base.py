@@ -5,181 +5,93 @@ score is s·z. A structure knows nothing but that: no weights, no features, no l
 
 Two ways to write one:
 
-* **Plain Python.** Subclass :class:`Structure`, list what you have in ``oracles`` and define those methods; an
-  argmax is enough for many learners.
+* **Plain Python.** Subclass :class:`Structure` and define the methods of the oracles that you have; an argmax is
+  enough for many learners.
 * **Compiled.** Subclass :class:`CompiledStructure`, put the packed arrays of all instances into a NamedTuple
-  (its ``pack``), and register kernels for the generic functions below with that NamedTuple. Compiled
-  learners reach them by the type of the pack; nothing else in the library changes.
+  (its ``pack``), and register kernels for the generic functions of :mod:`partwise.structures.oracles` with that
+  NamedTuple. Compiled learners reach them by the type of the pack; nothing else in the library changes.
 
 In both, parts are numbered 0 … n_parts(i) − 1 with the **atoms** first: the parts that a cost may count (labels,
-arcs, edges), as against those that only carry score (label pairs).
+arcs, edges), as against those that only carry score (label pairs). ``atoms(i)`` says where each of them lies.
+
+Which oracles a structure has follows from what it registers or defines; how good their answers are, from
+:meth:`Structure.guarantee`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partwise._compile import Generic, kernel
 from partwise.exceptions import CapabilityError, InputError, ParameterError
+from partwise.structures.oracles import (
+    GUARANTEES,
+    LEAST_MASS,
+    ORACLES,
+    Floats,
+    Polytope,
+    Solution,
+    argmax,
+    bound,
+    gibbs_scores,
+    kbest,
+    kernel_of,
+    marginal_entropy,
+    marginals,
+    part_count,
+    project,
+    sample,
+    score_of,
+    slack_argmax,
+    space_sizes,
+    support_argmin,
+    work_size,
+)
 
 if TYPE_CHECKING:
-    import scipy.sparse
-
     from partwise.costs import Cost
 
 __all__ = [
+    "GUARANTEES",
+    "LEAST_MASS",
     "ORACLES",
     "CompiledStructure",
+    "Floats",
     "Polytope",
+    "Solution",
     "Structure",
     "argmax",
+    "bound",
     "gibbs_scores",
     "kbest",
     "marginal_entropy",
     "marginals",
     "part_count",
     "project",
+    "sample",
     "score_of",
     "slack_argmax",
     "support_argmin",
     "work_size",
 ]
 
-Floats = NDArray[np.float64]
-
-#: What is smaller is rounding, not mass.
-LEAST_MASS = 1e-12
-
-#: Every oracle a structure may have, and what it answers.
-ORACLES = {
-    "argmax": "the output of largest score, eq. (7)",
-    "marginals": "log-partition, part marginals and entropy, eq. (6)",
-    "kbest": "the k outputs of largest score, in order",
-    "sample": "draws from the Gibbs distribution of the scores, eq. (5)",
-    "project": "Euclidean projection onto the marginal polytope",
-    "marginal_entropy": "entropy of the maximum-entropy distribution with given marginals (chains: untied ones only)",
-    "slack": "the output of largest cost × (offset + score), for slack rescaling",
-    "support": "the output of least score within the support of given marginals, for moves inside the polytope",
-    "gibbs": "scores whose Gibbs distribution has given marginals",
-    "polytope": "the marginal polytope as linear constraints, for solvers of quadratic programs",
-}
-
-
-class Polytope(NamedTuple):
-    """The convex hull of Y(x) as {lift·x : x ≥ 0, equal·x = equal_to, below·x ≤ limit}, Lacoste-Julien eq. (2.11).
-
-    Without a ``lift`` the x are the parts themselves; with one, parts are sums of finer variables (a tied
-    chain's counts of those at every position). No matrix has more than a few entries a column.
-    """
-
-    equal: scipy.sparse.csr_array
-    equal_to: Floats
-    below: scipy.sparse.csr_array
-    limit: Floats
-    lift: scipy.sparse.csr_array | None = None
-
-
-# --------------------------------------------------------------------------------------------------
-# Generic functions: what compiled loops call. `space` is a structure's pack, `i` an instance.
-
-
-@Generic
-def part_count(space, i):
-    """Number of parts of instance i."""
-
-
-@Generic
-def work_size(space, i):
-    """Length of the float64 work array that the oracles below need for instance i."""
-
-
-@Generic
-def argmax(space, i, scores, work, parts):
-    """parts ← argmax_{z ∈ Y(x_i)} scores·z; returns the maximum, −inf if no output is allowed."""
-
-
-@Generic
-def marginals(space, i, scores, work, parts):
-    """parts ← E[z] under p(z) ∝ exp(scores·z); returns log Z."""
-
-
-@Generic
-def kbest(space, i, scores, work, parts, values):
-    """parts[r] ← the output of rank r, values[r] ← its score; returns how many there are, ≤ len(values)."""
-
-
-@Generic
-def project(space, i, point, work, parts):
-    """parts ← argmin_z ‖z − point‖² over the convex hull of Y(x_i); returns −inf if no output is allowed."""
-
-
-@kernel
-def space_sizes(space, parts, work):
-    """parts[i], work[i] ← what ``part_count`` and ``work_size`` say, for every instance."""
-    for i in range(parts.shape[0]):
-        parts[i] = part_count(space, i)
-        work[i] = work_size(space, i)
-
-
-@Generic
-def slack_argmax(space, i, scores, costs, constant, offset, work, parts):
-    """parts ← argmax_z (costs·z + constant)(offset + scores·z); returns the maximum, −inf if no output is allowed.
-
-    ``costs`` is zero beyond the atoms, and no output has a cost below 0.
-    """
-
-
-@Generic
-def marginal_entropy(space, i, parts, direction):
-    """(H(μ), its slope along ``direction``) where H(μ) is the largest entropy of a distribution with E[z] = μ = parts.
-
-    H is the conjugate of log Z, eq. (6): log Z(s) = max_μ s·μ + H(μ). A part with μ = 0 counts for nothing.
-    """
-
-
-@Generic
-def support_argmin(space, i, scores, mass, work, parts):
-    """parts ← the output of least score whose every part has mass; returns its score, +inf if there is none.
-
-    Registered only where nonnegative parts and linear equations describe the marginal polytope: there
-    μ + ε(z⁺ − z⁻) stays inside for any output z⁺ as long as no part of z⁻ goes below 0.
-    """
-
-
-@Generic
-def gibbs_scores(space, i, mass, scores):
-    """scores ← log-conditionals of the marginals ``mass``: p(z) ∝ exp(scores·z) has E[z] = mass, and log Z = 0."""
-
-
-def score_of(scores: Floats, parts: Floats) -> float:
-    """scores·parts where 0·(−inf) counts as 0.
-
-    Examples
-    --------
-    >>> score_of(np.array([-np.inf, 2.0]), np.array([0.0, 1.0]))
-    2.0
-    """
-    used = parts != 0
-    return float(np.dot(scores[used], parts[used]))
-
 
 class Structure(ABC):
     """Output spaces of n instances, in plain Python.
 
-    Required of a subclass: ``__len__``, ``n_parts``, ``encode``, ``oracles`` and the methods it names.
-    ``decode`` is needed to turn predictions into outputs; ``n_atoms`` where only some parts carry cost.
+    Required of a subclass: ``__len__``, ``n_parts``, ``encode`` and the methods of the oracles that it has.
+    ``decode`` is needed to turn predictions into outputs; ``n_atoms`` where only some parts carry cost;
+    ``guarantee`` where an oracle is not exact.
 
     Examples
     --------
     At most two of the items of each instance:
 
     >>> class UpToTwo(Structure):
-    ...     oracles = frozenset({"argmax"})
     ...     def __init__(self, sizes): self.sizes = sizes
     ...     def __len__(self): return len(self.sizes)
     ...     def n_parts(self, i): return self.sizes[i]
@@ -191,9 +103,36 @@ class Structure(ABC):
     >>> space = UpToTwo([4])
     >>> space.decode(0, space.argmax(0, np.array([0.3, -1.0, 2.0, 0.1])))
     {0, 2}
+    >>> sorted(space.oracles)
+    ['argmax']
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset()  # of a class: what its instances may have
+    #: Whether the oracles of different instances may run in several threads at once.
+    concurrent: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if isinstance(cls.__dict__.get("oracles"), frozenset | set | tuple | list):
+            raise TypeError(
+                f"{cls.__name__}.oracles is not declared by hand: it follows from the methods that the class defines "
+                "and from the kernels that are registered for its pack"
+            )
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        """What this space can answer: the names in ``ORACLES`` whose method it defines or whose kernel it registers."""
+        return frozenset(name for name in ORACLES if self._has(name))
+
+    def _has(self, name: str) -> bool:
+        method = getattr(type(self), name)
+        return method is not getattr(Structure, name) and method is not getattr(CompiledStructure, name)
+
+    def guarantee(self, oracle: str) -> str:
+        """How good the answer of an oracle is: a name in ``GUARANTEES``; "exact" unless a subclass says otherwise.
+
+        Certificates rest on it. An argmax that may overlook the best output is "inner"; it may have a ``bound``.
+        """
+        return "exact"
 
     @abstractmethod
     def __len__(self) -> int:
@@ -220,6 +159,14 @@ class Structure(ABC):
 
         return Hamming()
 
+    def atoms(self, i: int) -> Any:
+        """Where the atoms of instance i lie: a NamedTuple of integer arrays with one entry per atom.
+
+        For example (position, label), (start, stop, label), (head, modifier, label) or (row, column). Costs
+        and reports read it.
+        """
+        raise self._lacks("table of atoms")
+
     def instance_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(number of parts, length of the oracles' work array) of every instance, shape (n,) each."""
         return np.array([self.n_parts(i) for i in range(len(self))], np.int64), np.zeros(len(self), np.int64)
@@ -231,6 +178,30 @@ class Structure(ABC):
     def argmax(self, i: int, scores: Floats) -> Floats:
         """The parts of the output of largest score."""
         raise self._lacks("argmax")
+
+    def bound(self, i: int, scores: Floats) -> float:
+        """An upper bound of the score of every output: that of the argmax where it is exact or a relaxation's."""
+        if self.guarantee("argmax") in ("exact", "outer"):
+            return score_of(np.asarray(scores, float), self.argmax(i, scores))
+        raise self._lacks("bound")
+
+    def solve(self, i: int, scores: Floats) -> Solution:
+        """An output of large score, with a bound of the score of every other."""
+        values = np.asarray(scores, float)
+        parts = self.argmax(i, values)
+        value, guarantee = score_of(values, parts), self.guarantee("argmax")
+        if guarantee == "exact":
+            return Solution(parts, value, value, "optimal")
+        if guarantee == "outer":
+            output = np.asarray(self.encode(i, self.decode(i, parts)), float)
+            attained = score_of(values, output)
+            return Solution(output, attained, value, "optimal" if np.array_equal(output, parts) else "rounded")
+        ceiling = self.bound(i, values) if "bound" in self.oracles else np.inf
+        return Solution(parts, value, ceiling, "optimal" if ceiling <= value else "attained")
+
+    def relax(self) -> Structure:
+        """The space to train on where argmax is hard: an outer relaxation with the same parts, or this very space."""
+        return self
 
     def marginals(self, i: int, scores: Floats) -> tuple[float, Floats]:
         """(log Z, E[z]) under p(z) ∝ exp(scores·z)."""
@@ -273,9 +244,10 @@ class Structure(ABC):
         raise self._lacks("polytope")
 
     def entropy(self, i: int, scores: Floats) -> float:
-        """H = log Z − scores·E[z], by eq. (6)."""
+        """H = log Z − scores·E[z], by eq. (6). An approximate one (Bethe) may be negative."""
         log_partition, mean = self.marginals(i, scores)
-        return max(log_partition - score_of(np.asarray(scores, float), mean), 0.0)
+        entropy = log_partition - score_of(np.asarray(scores, float), mean)
+        return max(entropy, 0.0) if self.guarantee("marginals") == "exact" else entropy
 
     @property
     def constrained(self) -> bool:
@@ -296,7 +268,7 @@ class Structure(ABC):
         return self
 
     def encode_all(self, outputs: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
-        """Sparse parts of one output an instance, as (offsets, part numbers, values)."""
+        """Sparse parts of one output per instance, as (offsets, part numbers, values)."""
         numbers: list[NDArray[np.int32]] = []
         values: list[Floats] = []
         offsets = np.zeros(len(outputs) + 1, np.int64)
@@ -322,10 +294,19 @@ class Structure(ABC):
 class CompiledStructure(Structure):
     """A structure whose oracles are kernels registered for its pack; the Python methods come for free."""
 
+    concurrent: ClassVar[bool] = True
+
     @property
     @abstractmethod
     def pack(self) -> Any:
         """NamedTuple of the packed arrays of all instances."""
+
+    def _has(self, name: str) -> bool:
+        return super()._has(name) or kernel_of(name, type(self.pack))
+
+    def _need(self, oracle: str) -> None:
+        if oracle not in self.oracles:
+            raise self._lacks(oracle)
 
     def n_parts(self, i: int) -> int:
         return int(part_count(self.pack, i))
@@ -350,31 +331,42 @@ class CompiledStructure(Structure):
             raise InputError(f"no output of instance {i} has a finite score")
         return parts
 
+    def bound(self, i: int, scores: ArrayLike) -> float:
+        if not kernel_of("bound", type(self.pack)):
+            return super().bound(i, np.asarray(scores, float))
+        values, work, parts = self._buffers(i, scores)
+        return float(bound(self.pack, i, values, argmax(self.pack, i, values, work, parts), work))
+
     def marginals(self, i: int, scores: ArrayLike) -> tuple[float, Floats]:
-        if "marginals" not in self.oracles:
-            raise self._lacks("marginals")
+        self._need("marginals")
         values, work, parts = self._buffers(i, scores)
         return float(marginals(self.pack, i, values, work, parts)), parts
 
     def kbest(self, i: int, scores: ArrayLike, k: int) -> Floats:
-        if "kbest" not in self.oracles:
-            raise self._lacks("kbest")
+        self._need("kbest")
         if k < 1:
             raise ParameterError("k", type(self).__name__ + ".kbest", "at least 1", k)
         values, work, parts = self._buffers(i, scores, rows=k)
         return parts[: kbest(self.pack, i, values, work, parts, np.empty(k))]
 
+    def sample(self, i: int, scores: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
+        self._need("sample")
+        values, work, _ = self._buffers(i, scores)
+        draws = np.zeros((size, self.n_parts(i)))
+        seed = rng.integers(2**64, dtype=np.uint64)
+        if sample(self.pack, i, values, work, seed, draws) == -np.inf:
+            raise InputError(f"no output of instance {i} has a finite score")
+        return draws
+
     def project(self, i: int, point: ArrayLike) -> Floats:
-        if "project" not in self.oracles:
-            raise self._lacks("project")
+        self._need("project")
         values, work, parts = self._buffers(i, point)
         if project(self.pack, i, values, work, parts) == -np.inf:
             raise InputError(f"no output of instance {i} has a finite score")
         return parts
 
     def slack(self, i: int, scores: ArrayLike, costs: ArrayLike, constant: float = 0.0, offset: float = 1.0) -> Floats:
-        if "slack" not in self.oracles:
-            raise self._lacks("slack")
+        self._need("slack")
         values, work, parts = self._buffers(i, scores)
         prices, _, _ = self._buffers(i, costs)
         used = np.flatnonzero(prices).astype(np.int32)
@@ -388,8 +380,7 @@ class CompiledStructure(Structure):
         return parts
 
     def marginal_entropy(self, i: int, parts: ArrayLike, direction: ArrayLike | None = None) -> tuple[float, float]:
-        if "marginal_entropy" not in self.oracles:
-            raise self._lacks("marginal_entropy")
+        self._need("marginal_entropy")
         point, _, along = self._buffers(i, parts)
         if direction is not None:
             along, _, _ = self._buffers(i, direction)
@@ -397,8 +388,7 @@ class CompiledStructure(Structure):
         return float(value), float(slope)
 
     def support(self, i: int, scores: ArrayLike, mass: ArrayLike) -> Floats:
-        if "support" not in self.oracles:
-            raise self._lacks("support")
+        self._need("support")
         values, work, parts = self._buffers(i, scores)
         masses = self._buffers(i, mass)[0]
         if support_argmin(self.pack, i, values, masses, work, parts) == np.inf:
@@ -406,8 +396,7 @@ class CompiledStructure(Structure):
         return parts
 
     def gibbs(self, i: int, mass: ArrayLike) -> Floats:
-        if "gibbs" not in self.oracles:
-            raise self._lacks("gibbs")
+        self._need("gibbs")
         masses, _, scores = self._buffers(i, mass)
         gibbs_scores(self.pack, i, masses, scores)
         return scores

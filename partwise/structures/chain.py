@@ -17,7 +17,9 @@ from partwise.structures import (
 )
 from partwise.structures import _chain_ranked as ranked
 from partwise.structures._chain_kernels import ChainSpace, block_start, mask_scores
+from partwise.structures.atoms import LabelAtoms
 from partwise.structures.base import CompiledStructure, Floats, Polytope
+from partwise.structures.registry import register_structure
 
 __all__ = ["Chain"]
 
@@ -62,11 +64,12 @@ class Chain(CompiledStructure):
     [[0.47, 0.53], [0.44, 0.56], [0.15, 0.85]]
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset(
-        {"argmax", "marginals", "kbest", "sample", "marginal_entropy", "slack", "support", "gibbs", "polytope"}
-    )
     #: What needs the pair marginals of every position: a tied chain has only their sums.
     untied_oracles: ClassVar[frozenset[str]] = frozenset({"marginal_entropy", "support", "gibbs"})
+
+    @property
+    def oracles(self) -> frozenset[str]:
+        return super().oracles - (self.untied_oracles if self.tied else frozenset())
 
     def __init__(
         self,
@@ -91,8 +94,6 @@ class Chain(CompiledStructure):
         if (sizes < 1).any():
             raise InputError(f"instance {int(np.argmin(sizes))} is an empty sequence; expected at least one position")
         self.lengths, self.n_labels, self.order, self.tied = sizes, int(n_labels), int(order), bool(tied)
-        if tied:
-            self.oracles = type(self).oracles - self.untied_oracles  # type: ignore[misc]
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         blocks = transition_blocks(self.n_labels, self.order)
@@ -157,6 +158,10 @@ class Chain(CompiledStructure):
 
     def n_atoms(self, i: int) -> int:
         return int(self.lengths[i]) * self.n_labels
+
+    def atoms(self, i: int) -> LabelAtoms:
+        """(position, label) of every atom."""
+        return LabelAtoms.grid(int(self.lengths[i]), self.n_labels)
 
     def instance_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """As ``part_count`` and ``work_size`` have it, in closed form: nothing to compile."""
@@ -247,17 +252,13 @@ class Chain(CompiledStructure):
             "integer costs: multiply them by a number that makes them whole and divide gamma by it"
         )
 
-    def sample(self, i: int, scores: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
-        values, work, _ = self._buffers(i, scores)
-        uniform = rng.random((size, int(self.lengths[i])))
-        draws = np.zeros((size, self.n_parts(i)))
-        if ranked.sample(self._pack, i, values, work, uniform, draws) == -np.inf:
-            raise InputError(f"no output of instance {i} has a finite score")
-        return draws
-
     def polytope(self, i: int) -> Polytope:
         """Marginals of neighbouring transitions agree, and the labels of a position sum to 1; eqs. (2.2) and (2.3)."""
         from partwise.structures._chain_constraints import chain_polytope  # it needs scipy, which predicting does not
 
         forbidden = self._forbidden(i, np.ones(self.n_parts(i)))
         return chain_polytope(int(self.lengths[i]), self.n_labels, self.order, self.tied, forbidden)
+
+
+register_structure("Chain", lambda: Chain([2], 2))
+register_structure("Chain(tied=False)", lambda: Chain([2], 2, tied=False))

@@ -13,6 +13,7 @@ from partwise.structures import _cut_project  # noqa: F401, registers the projec
 from partwise.structures._cut_kernels import CutSpace, node_margins
 from partwise.structures._graph_input import NodeAtoms, checked_labels, checked_states, pack_graphs
 from partwise.structures.base import CompiledStructure, Floats, Polytope
+from partwise.structures.registry import register_structure
 
 __all__ = ["Cut"]
 
@@ -61,7 +62,6 @@ class Cut(CompiledStructure):
     [0.25, 0.75, 0.75, 0.25, 0.5, 0.5, 0.5, 0.5]
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "project", "polytope"})
     n_labels: ClassVar[int] = 2
 
     def __init__(
@@ -198,3 +198,6 @@ class Cut(CompiledStructure):
                 f"edge {e} of instance {i}, between nodes {j} and {k}, scores {edge_scores[e]:g} where they "
                 "differ; it must be ≤ 0: s(0,0) + s(1,1) ≥ s(0,1) + s(1,0), eq. (2.4)"
             )
+
+
+register_structure("Cut", lambda: Cut([2], [[(0, 1)]]))

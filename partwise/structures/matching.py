@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,9 @@ from partwise.structures._links import (
     misfit,
 )
 from partwise.structures._matching_kernels import MatchingSpace
+from partwise.structures.atoms import LinkAtoms
 from partwise.structures.base import CompiledStructure, Floats, Polytope
+from partwise.structures.registry import register_structure
 
 if TYPE_CHECKING:
     from partwise.costs import Cost
@@ -74,8 +76,6 @@ class Matching(CompiledStructure):
     [[0, 0], [0, 1]]
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "kbest", "project", "polytope"})
-
     def __init__(
         self,
         sizes: ArrayLike | Sequence[tuple[int, int]],
@@ -106,6 +106,10 @@ class Matching(CompiledStructure):
         from partwise.costs import Hamming
 
         return Hamming(1.0, 1.0)
+
+    def atoms(self, i: int) -> LinkAtoms:
+        """(row, column) of every atom: source and target word of the link."""
+        return LinkAtoms.grid(*self.size(i))
 
     def n_atoms(self, i: int) -> int:
         n_rows, n_cols = self.size(i)
@@ -193,3 +197,6 @@ class Matching(CompiledStructure):
             word = f"source word {row}" if row < n_rows else f"target word {row - n_rows}"
             where = f"the score of fertility {d + 2} of {word} in instance {i} is {table[row, d]:g}"
             raise InputError(f"{where}; it must be ≤ 0 and must not exceed that of a smaller fertility (eq. 3.2)")
+
+
+register_structure("Matching", lambda: Matching([(2, 2)]))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import kernel
 from partwise._math import exp_shifted, fill, largest, normalise
+from partwise._random import stream, uniform
 from partwise.exceptions import InputError, ParameterError
+from partwise.structures.atoms import LabelAtoms
 from partwise.structures.base import (
     LEAST_MASS,
     CompiledStructure,
@@ -24,10 +26,12 @@ from partwise.structures.base import (
     marginals,
     part_count,
     project,
+    sample,
     slack_argmax,
     support_argmin,
     work_size,
 )
+from partwise.structures.registry import register_structure
 
 __all__ = ["Multiclass"]
 
@@ -115,8 +119,8 @@ def _(space, i, scores, work, parts, values):
     return values.shape[0]
 
 
-@kernel
-def sample(space, i, scores, work, uniform, draws):
+@sample.register(MulticlassSpace)
+def _(space, i, scores, work, seed, draws):
     """Draws of p(b) ∝ exp(s_b) by inversion, one uniform number each. Returns max s; no draws at −inf."""
     n = space.n_labels
     s = masked(space, i, scores, work)
@@ -131,7 +135,7 @@ def sample(space, i, scores, work, uniform, draws):
     for d in range(draws.shape[0]):
         draws[d, :n] = 0.0
         # the first label whose cumulative mass exceeds u·total: one without mass is passed over
-        draws[d, min(np.searchsorted(mass, uniform[d] * mass[n - 1], side="right"), last)] = 1.0
+        draws[d, min(np.searchsorted(mass, uniform(stream(seed, i, d)) * mass[n - 1], side="right"), last)] = 1.0
     return top
 
 
@@ -235,21 +239,6 @@ class Multiclass(CompiledStructure):
     [0.6, 0.4, 0.0]
     """
 
-    oracles: ClassVar[frozenset[str]] = frozenset(
-        {
-            "argmax",
-            "marginals",
-            "kbest",
-            "sample",
-            "project",
-            "marginal_entropy",
-            "slack",
-            "support",
-            "gibbs",
-            "polytope",
-        }
-    )
-
     def __init__(self, n: int, n_labels: int, *, allowed: ArrayLike | None = None) -> None:
         if n < 0:
             raise ParameterError("n", "Multiclass", "at least 0", n)
@@ -276,6 +265,10 @@ class Multiclass(CompiledStructure):
 
     def __len__(self) -> int:
         return len(self._pack.offsets) - 1
+
+    def atoms(self, i: int) -> LabelAtoms:
+        """(position, label) of every atom: there is one position."""
+        return LabelAtoms.grid(1, self.n_labels)
 
     def encode(self, i: int, y: Any) -> Floats:
         parts = np.zeros(self.n_labels)
@@ -315,13 +308,6 @@ class Multiclass(CompiledStructure):
         number = int(np.flatnonzero((parts != 0) & (self._pack.allowed[i] == 0))[0])
         return f"label {number} is forbidden by the constraints"
 
-    def sample(self, i: int, scores: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
-        values, work, _ = self._buffers(i, scores)
-        draws = np.zeros((size, self.n_labels))
-        if sample(self._pack, i, values, work, rng.random(size), draws) == -np.inf:
-            raise InputError(f"no output of instance {i} has a finite score")
-        return draws
-
     def polytope(self, i: int) -> Polytope:
         """The simplex over the allowed labels: 1·z = 1, and the forbidden ones sum to 0."""
         import scipy.sparse  # here, because predicting does not need it
@@ -332,3 +318,6 @@ class Multiclass(CompiledStructure):
         equal_to = np.array([1.0, 0.0])[: len(rows)]
         none = scipy.sparse.csr_array((0, self.n_labels))
         return Polytope(scipy.sparse.csr_array(np.array(rows)), equal_to, none, np.zeros(0))
+
+
+register_structure("Multiclass", lambda: Multiclass(1, 2))

@@ -11,12 +11,14 @@ from partwise.structures.base import (
     Floats,
     Structure,
     argmax,
+    bound,
     gibbs_scores,
     kbest,
     marginal_entropy,
     marginals,
     part_count,
     project,
+    sample,
     score_of,
     slack_argmax,
     support_argmin,
@@ -63,6 +65,19 @@ def _(space: Structure, i: int, scores: Floats, work: Floats, parts: Floats) -> 
     best = _output(space, i, "argmax", space.argmax(i, scores[:n]))
     parts[:n] = best
     return score_of(scores[:n], best)
+
+
+@bound.register(Structure)
+def _(space: Structure, i: int, scores: Floats, value: float, work: Floats) -> float:
+    return max(float(space.bound(i, scores[: space.n_parts(i)])), value)
+
+
+@sample.register(Structure)
+def _(space: Structure, i: int, scores: Floats, work: Floats, seed: Any, parts: Floats) -> float:
+    n = space.n_parts(i)
+    draws = space.sample(i, scores[:n], len(parts), np.random.default_rng(int(seed)))
+    parts[:, :n] = _checked(space, i, "sample", draws, (len(parts), n))
+    return 0.0
 
 
 @marginals.register(Structure)

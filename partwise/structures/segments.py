@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from partwise.exceptions import InputError, ParameterError
 from partwise.structures import _segments_ranked as ranked
 from partwise.structures._segments_kernels import SegmentSpace, mask_scores
 from partwise.structures.base import CompiledStructure, Floats
+from partwise.structures.registry import register_structure
 
 __all__ = ["SegmentTable", "Segments"]
 
@@ -60,8 +61,6 @@ class Segments(CompiledStructure):
     >>> space.decode(0, space.argmax(0, scores)).tolist()
     [[0, 2, 1], [2, 3, 0]]
     """
-
-    oracles: ClassVar[frozenset[str]] = frozenset({"argmax", "marginals", "kbest", "sample", "slack"})
 
     def __init__(
         self,
@@ -257,3 +256,6 @@ class Segments(CompiledStructure):
 def _none() -> NDArray[np.uint8]:
     """No constraint."""
     return np.zeros(0, np.uint8)
+
+
+register_structure("Segments", lambda: Segments([2], 2, max_length=2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._random import stream
 
 from ._chains import (
     accumulate_counts,
@@ -18,7 +19,6 @@ from ._chains import (
     start_lanes,
     sweep_lanes,
 )
-from ._random import stream
 from ._simd import LANES
 
 __all__ = [

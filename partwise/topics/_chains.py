@@ -19,8 +19,8 @@ import functools
 import numpy as np
 
 from partwise._compile import composite, kernel
+from partwise._random import fill_lanes
 
-from ._random import fill_lanes
 from ._simd import LANES, draw_lanes, score_lanes
 
 __all__ = [

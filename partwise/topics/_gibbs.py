@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._random import GOLDEN, mix, uniform
 
-from ._random import GOLDEN, mix, uniform
 from ._simd import BLOCK, draw_topic, prefetch
 
 __all__ = ["count_topics", "joint_sweep", "lda_sweep", "padded"]

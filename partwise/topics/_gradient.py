@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._random import GOLDEN, stream, uniform
 
 from ._chains import class_sums, lanes_for, lay_out, start_lanes, sweep_lanes
-from ._random import GOLDEN, stream, uniform
 from ._simd import LANES
 
 __all__ = ["gradient_documents", "local_topics"]

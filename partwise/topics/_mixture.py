@@ -25,7 +25,7 @@ from partwise._compile import kernel
 
 from ._bridge import combine, log_mean_exp, optimal_log_ratio, posterior_from, softplus
 from ._chains import distinct_words, inlined, lanes_for, lay_out, start_lanes, sweep_lanes
-from ._random import GOLDEN, stream, uniform
+from partwise._random import GOLDEN, stream, uniform
 
 __all__ = ["mixture_documents"]
 

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from partwise._random import named_stream
+
 from ._gibbs import count_topics, joint_sweep
 from ._gradient import gradient_documents, local_topics
 from ._parallel import blocks_of, run_all
-from ._random import named_stream
 from .corpus import MISSING, Corpus
 from .posterior import ClassPosterior, class_posterior
 from .transforms import class_dependent_topics, support_of

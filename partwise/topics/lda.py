@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from partwise._random import named_stream
 from partwise.exceptions import InputError, ParameterError
 
 from ._checks import at_least, one_of, positive, seed_of
 from ._gibbs import count_topics, lda_sweep, padded
 from ._parallel import blocks_of, run_all
-from ._random import named_stream
 from ._state import CheckpointSource, Keeper, State, StateMixin
 from .corpus import Corpus, pack
 from .hyper import asymmetric_fixed_point, document_topic_counts, log_joint, symmetric_fixed_point
