@@ -150,7 +150,7 @@ def test_a_negative_loss_makes_no_step() -> None:
             log_partition, mean = super().marginals(i, scores)
             return (log_partition - 10.0 if i in (0, 2) else log_partition), mean
 
-    careless = Careless(CASE.instances, CASE.plain("crf").space.atoms)
+    careless = Careless(CASE.instances, CASE.plain("crf").space.atom_counts)
     found = iterates(CASE.plain("crf", careless), DCA(), range(5))
     assert not found[0].any() and bits(found[1]) == bits(found[2]) and found[1].any()
     right = iterates(CASE.plain("crf"), DCA(), [1, 3, 4])

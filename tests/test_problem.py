@@ -73,7 +73,7 @@ def test_a_sum_that_was_broken_off_leaves_nothing_behind() -> None:
 
     case = tiny(seed=5)
     space, theta = (
-        Enumerated(case.instances, case.plain("crf").space.atoms),
+        Enumerated(case.instances, case.plain("crf").space.atom_counts),
         case.theta(np.random.default_rng(0)),
     )
     problem = Problem(space, Breaking(case.matrices), case.outputs, "crf")

@@ -166,6 +166,8 @@ class OneSlack(CuttingPlane):
         longer than computing the scores does.
     """
 
+    batch: ClassVar[bool] = True
+
     cache: int = 0
 
     def __post_init__(self) -> None:
@@ -174,6 +176,8 @@ class OneSlack(CuttingPlane):
             raise ParameterError("cache", "OneSlack", "at least 0", self.cache)
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
+        if self.cache and not isinstance(problem, Problem):
+            raise ParameterError("cache", "OneSlack", "0 where the sum is not a Problem", self.cache)
         state: State = {
             "theta": self.domain(problem).project(theta),
             "directions": np.zeros((8, problem.dim)),

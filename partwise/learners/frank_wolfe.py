@@ -213,6 +213,7 @@ class BatchFrankWolfe(CertifiedLearner):
     """
 
     constrains: ClassVar[bool] = True
+    batch: ClassVar[bool] = True
 
     max_passes: int = 1000
 
