@@ -116,11 +116,11 @@ class Batch:
     --------
     >>> from partwise import Chain
     >>> batch = Batch(Chain([2, 1], n_labels=2))
-    >>> scores = [np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, -3.0, 0.0]), np.array([0.2, 0.0, 0.0, 0.0, 0.0, 0.0])]
+    >>> scores = [np.array([0.0, 1.0, 0.5, 0.0, 0.0, 0.0, -3.0, 0.0]), np.array([0.2, 0.0, 0.0, 0.0, 0.0, 0.0])]
     >>> [y.tolist() for y in batch.outputs(scores)]
     [[1, 1], [0]]
     >>> batch.marginals(scores).log_partitions.round(3).tolist()
-    [2.04, 0.798]
+    [1.721, 0.798]
     """
 
     def __init__(self, space: Structure, features: Features | None = None, *, n_threads: int = 1) -> None:

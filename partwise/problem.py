@@ -271,7 +271,7 @@ class Problem:
     def _partial_costs(self, outputs: Structure) -> SparseParts:
         if self.loss.uses_cost:
             raise ParameterError(
-                "loss", "Problem", "without a cost where gold outputs are partly known", str(self.loss)
+                "loss", "Problem", "one without a cost where gold outputs are partly known", str(self.loss)
             )
         return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
 

@@ -31,7 +31,8 @@ class Overlooking(Enumerated):
         return "inner" if oracle == "argmax" else "exact"
 
     def argmax(self, i: int, scores: Floats) -> Floats:
-        return self.seen(i)[np.argmax(self.seen(i) @ scores)]
+        seen = self.seen(i)
+        return seen[np.argmax(seen @ scores)]
 
 
 class Bounded(Overlooking):
@@ -88,7 +89,8 @@ def problem_of(kind: Any, seed: int, loss: str = "svm", m: int = 4, **settings: 
 def optimum(problem: Problem, corners: list[Floats], C: float) -> float:
     """min_θ of eq. (2) by an exact n-slack run over listed corners."""
     exact = Enumerated(
-        [Enumeration(list(range(len(rows))), rows, []) for rows in corners], [rows.shape[1] for rows in corners]
+        [Enumeration([(j,) for j in range(len(rows))], rows, []) for rows in corners],
+        [rows.shape[1] for rows in corners],
     )
     copy = Problem.__new__(Problem)
     copy.__dict__.update(problem.__dict__)
@@ -213,9 +215,7 @@ def test_a_sum_of_problems_is_an_objective() -> None:
     for learner in (OneSlack(C=1.0), BatchFrankWolfe(C=1.0, tolerance=1e-2)):
         result = learner.fit(svm)
         assert result.status == "converged" and result.certificate is not None
-    with pytest.raises(
-        Exception, match=r"DCA visits single instances, which Sum does not offer\."
-    ):
+    with pytest.raises(Exception, match=r"DCA visits single instances, which Sum does not offer\."):
         DCA().fit(svm)
     assert {name for name, kind in LEARNERS.items() if kind.batch} >= {"lbfgs", "one_slack", "batch_frank_wolfe"}
 

@@ -88,9 +88,9 @@ def test_links_that_are_wrong_cost_something() -> None:
     for space in (Matching([(2, 2)]), Assignment([(2, 2)]), Assignment([(2, 2)]).relax()):
         features = MatrixFeatures([np.ones((1, space.n_parts(0)))])
         problem = Problem(space, features, [[(0, 0)]], "svm")
-        p, q = problem.cost.parts(space.encode(0, [(0, 0)])[:4], 0)
+        p, q = problem.cost.parts(space, 0, space.encode(0, [(0, 0)])[:4])
         assert p @ space.encode(0, [(0, 0), (1, 1)])[:4] + q == 1.0
         assert p @ np.zeros(4) + q == 1.0
     labels = Problem(Multiclass(1, 2), MatrixFeatures([np.eye(2)]), [0], "svm")
-    p, q = labels.cost.parts(np.array([1.0, 0.0]), 0)
+    p, q = labels.cost.parts(labels.space, 0, np.array([1.0, 0.0]))
     assert p @ [0.0, 1.0] + q == 1.0

@@ -189,7 +189,7 @@ def test_grid_search() -> None:
 class Even(Cost):
     """A cost of one's own."""
 
-    def parts(self, gold: Floats, i: int = 0) -> tuple[Floats, float]:
+    def parts(self, space: Structure, i: int, gold: Floats) -> tuple[Floats, float]:
         return 1.0 - 2.0 * gold, float(gold.sum())
 
 

@@ -125,7 +125,9 @@ class Structure(ABC):
 
     def _has(self, name: str) -> bool:
         method = getattr(type(self), name)
-        return method is not getattr(Structure, name) and method is not getattr(CompiledStructure, name)
+        return name in vars(self) or (
+            method is not getattr(Structure, name) and method is not getattr(CompiledStructure, name)
+        )
 
     def guarantee(self, oracle: str) -> str:
         """How good the answer of an oracle is: a name in ``GUARANTEES``; "exact" unless a subclass says otherwise.
