@@ -30,7 +30,7 @@ from partwise.graphs.encoding import EdgeType, GraphEncoder, NodeType
 from partwise.graphs.spaces import choose_inference, label_costs, make_space, pinned_states
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
-from partwise.losses import Loss
+from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.progress import Progress
 from partwise.storage import check_writable
@@ -118,7 +118,7 @@ class GraphLabeler(StoredModel, Estimator):
         thread_count(self.n_jobs)
         self._settings()
 
-    def _settings(self) -> tuple[Learner, Loss]:
+    def _settings(self) -> tuple[Learner, LossFunction]:
         name = self.learner
         if name is None:  # exact likelihood where there are tables, margins where there are cuts
             name = "lbfgs" if self.interaction == "full" else "one_slack"

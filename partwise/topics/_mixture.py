@@ -22,10 +22,10 @@ import math
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._random import GOLDEN, stream, uniform
 
 from ._bridge import combine, log_mean_exp, optimal_log_ratio, posterior_from, softplus
 from ._chains import distinct_words, inlined, lanes_for, lay_out, start_lanes, sweep_lanes
-from partwise._random import GOLDEN, stream, uniform
 
 __all__ = ["mixture_documents"]
 
