@@ -29,9 +29,11 @@ from partwise.learners.smo import SMO as SMO
 from partwise.learners.smo import HybridEG as HybridEG
 from partwise.learners.subgradient import Subgradient as Subgradient
 from partwise.losses import Loss as Loss
+from partwise.parsing.parser import DependencyParser as DependencyParser
 from partwise.problem import Problem as Problem
 from partwise.sequences.labeler import SequenceLabeler as SequenceLabeler
 from partwise.sequences.stacked import StackedLabeler as StackedLabeler
+from partwise.structures.arborescence import Arborescence as Arborescence
 from partwise.structures.assignment import Assignment as Assignment
 from partwise.structures.base import Structure as Structure
 from partwise.structures.chain import Chain as Chain

@@ -98,6 +98,7 @@ MODELS: dict[str, type[StoredModel]] = {}
 # The module whose import makes a kind known.
 _HOMES = {
     "count-text": "partwise.topics.text",
+    "dependency-parser": "partwise.parsing.parser",
     "disclda": "partwise.topics.disclda",
     "generative-aligner": "partwise.alignment.generative",
     "graph-labeler": "partwise.graphs.labeler",

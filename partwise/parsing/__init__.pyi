@@ -4,4 +4,6 @@ from partwise.parsing.conllu import read_conllu as read_conllu
 from partwise.parsing.conllu import write_conllu as write_conllu
 from partwise.parsing.metrics import AttachmentScores as AttachmentScores
 from partwise.parsing.metrics import attachment_scores as attachment_scores
+from partwise.parsing.parser import DependencyParser as DependencyParser
+from partwise.parsing.parser import ParsedTree as ParsedTree
 from partwise.parsing.sample import load_sample_treebank as load_sample_treebank

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
 
-__all__ = ["ATTRIBUTES", "HEAD_VIEWS", "ArcPack", "arc_features", "label_features"]
+__all__ = ["ATTRIBUTES", "VIEWS", "ArcPack", "arc_features", "label_features", "prepare"]
 
 #: What is known of a word, in this order: hashes of strings.
 ATTRIBUTES = ("form", "lemma", "upos", "xpos", "feats", "suffix", "shape")
@@ -34,7 +34,7 @@ N_VIEWS = 23
 (
     NOTHING, P, X, W, L_, WX, LP, F, X_X, XX_, X_XX_, P_P, PP_, P_PP_, FX, S, PP, LF, C, L_P, PL_, XX2, X2X,
 ) = range(N_VIEWS)  # fmt: skip
-HEAD_VIEWS = (
+VIEWS = (
     "", "upos", "xpos", "form", "lemma", "form xpos", "lemma upos", "feats", "xpos-1 xpos", "xpos xpos+1",
     "xpos-1 xpos xpos+1", "upos-1 upos", "upos upos+1", "upos-1 upos upos+1", "feats xpos", "suffix upos",
     "upos-1 upos+1", "lemma feats", "shape", "lemma-1 upos", "upos lemma+1", "xpos xpos+1 xpos+2", "xpos-2 xpos-1 xpos",
@@ -185,7 +185,7 @@ def _word_rows(salted, shift, rows):
 
 
 @kernel
-def _prepare(pack, i):
+def prepare(pack, i):
     """All that the words of a sentence bring to its arcs: salted views and rows of label weights."""
     n = pack.offsets[i + 1] - pack.offsets[i]
     views = np.empty((n + 1, N_VIEWS), np.uint64)
@@ -234,7 +234,7 @@ def _(features, i):
 def _(features, i, theta, scores, at):
     start = features.offsets[i]
     n, L = features.offsets[i + 1] - start, features.n_labels
-    heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows = _prepare(features, i)
+    heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows = prepare(features, i)
     base = 1 << features.arc_bits
     of_head, of_modifier = np.empty((n + 1, 2, L)), np.empty((n + 1, 2, L))
     if L > 1:
@@ -305,7 +305,7 @@ def _scatter(features, i, parts, at, step, theta, clear):
     """
     start = features.offsets[i]
     n, L = features.offsets[i + 1] - start, features.n_labels
-    heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows = _prepare(features, i)
+    heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows = prepare(features, i)
     base = 1 << features.arc_bits
     of_head, of_modifier = np.zeros((n + 1, 2, L)), np.zeros((n + 1, 2, L))
     places = np.empty(2 * heads.shape[1] + 128, np.int64)

@@ -1,0 +1,134 @@
+"""Gold trees of sentences: checked, numbered, or known only in part; and constraints on trees."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.exceptions import InputError
+from partwise.parsing.conllu import DependencySentence
+from partwise.structures.arborescence import Arborescence, tree_fault
+
+__all__ = ["Constraint", "GoldTrees", "constrained_trees", "fingerprint", "gold_trees", "part_numbers", "relations_of"]
+
+Constraint = Mapping[int, int | tuple[int, str]] | None
+
+
+@dataclass(frozen=True)
+class GoldTrees:
+    """What is known of the trees: everything, or in some sentences only part."""
+
+    complete: bool
+
+    def outputs(self, space: Arborescence, X: Sequence[DependencySentence], relations: Sequence[str] | None) -> Any:
+        """Outputs for a Problem: a tree per sentence, or the space of those that agree with what is known."""
+        number = {relation: k for k, relation in enumerate(relations or ())}
+        if self.complete:
+            if relations is None:
+                return [sentence.heads for sentence in X]
+            return [np.stack([s.heads, [number[r] for r in s.column("deprel")]], axis=1) for s in X]
+        known: list[Constraint] = []
+        for sentence in X:
+            rows = enumerate(sentence.words, 1)
+            known.append({
+                m: int(row[6]) if relations is None or row[7] == "_" else (int(row[6]), row[7])
+                for m, row in rows
+                if row[6].isdigit()
+            })  # fmt: skip
+        given = constrained_trees(X, known, list(relations or ["_"]))
+        if relations is None:
+            given.pop("labels", None)
+        n_labels = None if relations is None else len(relations)
+        return Arborescence(
+            space.lengths, n_labels, single_root=space.single_root, projective=space.projective, **given
+        )
+
+
+def gold_trees(
+    X: Sequence[DependencySentence], single_root: bool | None, *, projective: bool
+) -> tuple[bool, GoldTrees]:
+    """(whether one root is demanded, what is known); a sentence that is no such tree is an error that names it."""
+    complete, one_root = True, True
+    for i, sentence in enumerate(X):
+        name = sentence.source or f"sentence {i}"
+        if not len(sentence):
+            raise InputError(f"{name}: a sentence without words")
+        if not sentence.has_tree:
+            complete = False
+            continue
+        fault = sentence.fault(single_root=bool(single_root))
+        if fault is not None:
+            raise InputError(f"{name}: {fault}")
+        if projective:
+            fault = tree_fault(sentence.heads, projective=True)
+            if fault is not None:
+                raise InputError(f"{name}: {fault}; a projective parser cannot learn it")
+        one_root &= int((sentence.heads == 0).sum()) == 1
+    return (one_root if single_root is None else single_root), GoldTrees(complete)
+
+
+def relations_of(X: Iterable[DependencySentence]) -> list[str]:
+    """The relations of the trees, the most frequent first."""
+    counts = Counter(row[7] for sentence in X for row in sentence.words if row[6].isdigit() and row[7] != "_")
+    return [relation for relation, _ in counts.most_common()] or ["_"]
+
+
+def part_numbers(X: Sequence[DependencySentence], relations: Sequence[str] | None) -> NDArray[np.int64]:
+    """The parts of the sentences' trees, one per word, side by side."""
+    space = Arborescence([len(s) for s in X], None if relations is None else len(relations))
+    number = {relation: k for k, relation in enumerate(relations or ())}
+    trees = []
+    for i, sentence in enumerate(X):
+        heads = sentence.heads
+        if relations is None:
+            trees.append(heads)
+            continue
+        labels = [number.get(r, -1) for r in sentence.column("deprel")]
+        if min(labels) < 0:
+            name = sentence.source or f"sentence {i}"
+            m = int(np.argmin(labels))
+            raise InputError(f"{name}: relation {sentence.column('deprel')[m]!r} of word {m + 1} is not in the model")
+        trees.append(np.stack([heads, labels], axis=1))
+    return space.encode_all(trees)[1].astype(np.int64)
+
+
+def constrained_trees(
+    X: Sequence[DependencySentence], constraints: Sequence[Constraint], relations: Sequence[str]
+) -> dict[str, Any]:
+    """``allowed`` and ``labels`` of an Arborescence from {word: head} or {word: (head, relation)} per sentence."""
+    if len(constraints) != len(X):
+        raise InputError(f"{len(X)} sentences but constraints for {len(constraints)}")
+    allowed, labels = [], []
+    number = {relation: k for k, relation in enumerate(relations)}
+    for i, (sentence, given) in enumerate(zip(X, constraints, strict=True)):
+        n = len(sentence)
+        table, pins = np.ones((n + 1, n), bool), np.full(n, -1)
+        for word, want in (given or {}).items():
+            head, relation = want if isinstance(want, tuple) else (want, None)
+            if not (1 <= word <= n and 0 <= head <= n and head != word):
+                raise InputError(f"sentence {i}: the constraint {word}: {want!r} is no arc between its {n} words")
+            table[:, word - 1] = False
+            table[head, word - 1] = True
+            if relation is not None:
+                if relation not in number:
+                    raise InputError(f"sentence {i}: relation {relation!r} of word {word} is not in the model")
+                pins[word - 1] = number[relation]
+        allowed.append(table)
+        labels.append(pins)
+    return {"allowed": allowed, "labels": labels} if len(relations) > 1 else {"allowed": allowed}
+
+
+def fingerprint(params: Any, X: Sequence[DependencySentence], dev: Sequence[DependencySentence] | None) -> str:
+    """A name for a training run: the same settings and the same data."""
+    digest = hashlib.sha256(repr(params).encode())
+    for sentences in (X, dev or ()):
+        for sentence in sentences:
+            digest.update(sentence.text().encode())
+        digest.update(b"\0")
+    return digest.hexdigest()

@@ -1,0 +1,400 @@
+"""DependencyParser: trees of heads and relations, with probabilities, n-best lists and constraints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.estimation.base import (
+    GuardedCheckpoint,
+    StoredModel,
+    make_learner,
+    make_loss,
+    params_from_json,
+    params_to_json,
+    thread_count,
+)
+from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.results import result_from_json, result_to_json
+from partwise.exceptions import InputError, ParameterError, StorageError
+from partwise.learners import Learner, Result
+from partwise.learners.base import Callback
+from partwise.losses import Loss
+from partwise.metrics.probabilities import Calibration, calibration
+from partwise.parsing._decoding import RISK, arc_probabilities, best_trees, in_blocks, tree_log_probabilities
+from partwise.parsing.conllu import DependencySentence
+from partwise.parsing.features import ArcFeatures, WordEncoder
+from partwise.parsing.gold import Constraint, constrained_trees, fingerprint, gold_trees, part_numbers, relations_of
+from partwise.parsing.metrics import AttachmentScores, attachment_scores
+from partwise.problem import Problem
+from partwise.progress import Progress
+from partwise.storage import check_writable, pack_strings, unpack_strings
+from partwise.structures.arborescence import Arborescence
+
+__all__ = ["DependencyParser", "ParsedTree"]
+
+Floats = NDArray[np.float64]
+
+
+class ParsedTree(DependencySentence):
+    """A sentence of an n-best list, with ``probability``, that of its whole tree."""
+
+    probability: float = 0.0
+
+
+class DependencyParser(StoredModel, Estimator):
+    """argmax over trees y of Σ_m θ·f(x, h_m, m, l_m): arc-factored parsing, section 3.2 of Martins et al. (2010).
+
+    Parameters
+    ----------
+    projective : bool
+        Only trees without crossing arcs (Eisner), instead of all trees (Chu–Liu/Edmonds).
+    single_root : bool, optional
+        Whether exactly one word hangs from the root. If absent: whether that is so in all training trees.
+    labelled : bool
+        Whether relations are learned as well.
+    loss, learner, C, max_passes, learner_options, patience, random_state, n_jobs, verbose
+        As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own.
+    arc_bits, row_bits : int
+        Sizes of the tables of weights: 2^arc_bits of arcs, 2^row_bits rows of one weight per relation.
+
+    Attributes
+    ----------
+    theta_ : (dim,) weights
+    relations_ : list of str
+    temperature_ : float
+        Scores are divided by this before they become probabilities; 1 until :meth:`calibrate`.
+    result_ : Result with the trace, the certificate and the status
+
+    Examples
+    --------
+    >>> from partwise.parsing import load_sample_treebank
+    >>> parser = DependencyParser(arc_bits=18, row_bits=12, max_passes=5).fit(load_sample_treebank("train"))
+    >>> parser.score(load_sample_treebank("test")) > 0.9
+    True
+    >>> sentence = DependencySentence.of_words(["Anna", "slept"], upos=["PROPN", "VERB"], xpos=["NNP", "VBD"])
+    >>> parser.predict([sentence])[0].heads.tolist()
+    [2, 0]
+    """
+
+    kind = "dependency-parser"
+    info_: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        projective: bool = False,
+        single_root: bool | None = None,
+        labelled: bool = True,
+        loss: Any = None,
+        learner: Any = "dca",
+        C: float = 0.01,
+        max_passes: int | None = None,
+        learner_options: dict[str, Any] | None = None,
+        patience: int | None = None,
+        arc_bits: int = 24,
+        row_bits: int = 18,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+    ) -> None:
+        self.projective, self.single_root, self.labelled = projective, single_root, labelled
+        self.loss, self.learner, self.C, self.max_passes = loss, learner, C, max_passes
+        self.learner_options, self.patience = learner_options, patience
+        self.arc_bits, self.row_bits = arc_bits, row_bits
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
+
+    # training
+
+    def _settings(self) -> tuple[Learner, Loss]:
+        options = dict(self.learner_options or {})
+        learner = make_learner(self.learner, self.C, self.max_passes, self.random_state, options)
+        return learner, make_loss(self.loss, learner, usual="svm")
+
+    def check_settings(self) -> None:
+        """Raise an error for settings that cannot work, before anything is computed."""
+        for name, low, high in (("arc_bits", 8, 28), ("row_bits", 4, 24)):
+            if not low <= getattr(self, name) <= high:
+                raise ParameterError(name, "DependencyParser", f"in {low}..{high}", getattr(self, name))
+        thread_count(self.n_jobs)
+        self._settings()
+
+    def fit(
+        self,
+        X: Sequence[DependencySentence],
+        y: None = None,
+        *,
+        dev: Sequence[DependencySentence] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on sentences with their trees. Ctrl-C ends training and keeps the best weights so far.
+
+        Words whose head is ``_`` are parsed freely in training: partial trees, which a loss with γ = 0 can learn from.
+
+        Parameters
+        ----------
+        X : sequence of DependencySentence
+        y : ignored
+        dev : sequence of DependencySentence, optional
+            Held-out sentences: the pass of best LAS (UAS without labels) on them is kept.
+        callbacks : of (record, θ) → True to stop
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        """
+        self.check_settings()
+        if len(X) == 0:
+            raise InputError("there are no sentences to train on")
+        if checkpoint is not None:
+            check_writable(checkpoint)
+        learner, loss = self._settings()
+        self.single_root_, gold = gold_trees(X, self.single_root, projective=self.projective)
+        self.relations_ = relations_of(X) if self.labelled else ["_"]
+        self.encoder_ = WordEncoder().fit(X)
+        self.temperature_ = 1.0
+        space, features = self._space(X), self._features(X)
+        outputs = gold.outputs(space, X, self.relations_ if self.labelled else None)
+        problem = Problem(space, features, outputs, loss, n_threads=thread_count(self.n_jobs))
+        score = None if dev is None else self._scorer(dev)
+        keep = None
+        if checkpoint is not None:
+            params = sorted((k, v) for k, v in self.get_params(deep=False).items() if k not in ("n_jobs", "verbose"))
+            keep = GuardedCheckpoint(checkpoint, fingerprint(params, X, dev))
+        with Progress(learner.max_passes, "parser") if self.verbose else nullcontext() as progress:
+            watching = [*callbacks, *([progress] if progress is not None else [])]
+            self.result_ = learner.fit(
+                problem, score=score, patience=self.patience, callbacks=watching, checkpoint=keep
+            )
+        self._keep(self.result_.theta)
+        return self
+
+    def _keep(self, theta: Floats) -> None:
+        """Weights as a file holds them: single precision, which a table of hashes has no use beyond."""
+        self.theta_: NDArray[np.float32] = theta.astype(np.float32)
+        self.result_ = Result(
+            np.zeros(0), self.result_.trace, self.result_.certificate, self.result_.status, self.result_.best_step
+        )
+
+    def _features(self, X: Sequence[DependencySentence]) -> ArcFeatures:
+        n = len(self.relations_)
+        return ArcFeatures(self.encoder_, X, n, arc_bits=self.arc_bits, row_bits=self.row_bits)
+
+    def _space(self, X: Sequence[DependencySentence], constraints: Sequence[Constraint] | None = None) -> Arborescence:
+        given = {} if constraints is None else constrained_trees(X, constraints, self.relations_)
+        return Arborescence(
+            [len(sentence) for sentence in X],
+            len(self.relations_) if self.labelled else None,
+            single_root=self.single_root_,
+            projective=self.projective,
+            **given,
+        )
+
+    def _scorer(self, dev: Sequence[DependencySentence]) -> Any:
+        space, features = self._space(dev), self._features(dev)
+
+        def score(theta: Floats) -> float:
+            scores = attachment_scores(dev, self._trees(dev, space, features, theta, 0))
+            return (scores.las if self.labelled else scores.uas) / 100.0
+
+        return score
+
+    # prediction
+
+    def _checked(self, X: Sequence[DependencySentence]) -> list[DependencySentence]:
+        check_is_fitted(self, "theta_")
+        sentences = list(X)
+        for i, sentence in enumerate(sentences):
+            if not isinstance(sentence, DependencySentence):
+                raise InputError(f"sentence {i} is a {type(sentence).__name__}; expected a DependencySentence")
+            if not len(sentence):
+                raise InputError(f"sentence {i} has no words")
+        return sentences
+
+    def _trees(
+        self, X: Sequence[DependencySentence], space: Arborescence, features: ArcFeatures, theta: Any, rule: int
+    ) -> list[DependencySentence]:
+        offsets = space.pack.offsets
+        heads, labels = np.full((2, int(offsets[-1])), -1)
+        values, beta = np.empty(len(space)), 1.0 / self.temperature_
+        in_blocks(
+            offsets,
+            thread_count(self.n_jobs),
+            lambda a, b: best_trees(space.pack, features.pack, theta, beta, rule, a, b, heads, labels, values),
+        )
+        if (values == -np.inf).any():
+            raise InputError(f"no tree of sentence {int(np.argmin(values))} has a finite score")
+        return [
+            sentence.with_tree(
+                heads[a:b].tolist(), [self.relations_[k] for k in labels[a:b]] if self.labelled else None
+            )
+            for sentence, a, b in zip(X, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ]
+
+    def predict(
+        self,
+        X: Sequence[DependencySentence],
+        *,
+        decoding: str = "best",
+        constraints: Sequence[Constraint] | None = None,
+    ) -> list[DependencySentence]:
+        """The sentences with the parser's trees in their head and relation columns; all else as it was.
+
+        Parameters
+        ----------
+        X : sequence of DependencySentence
+        decoding : {"best", "risk"}
+            The tree of largest score, or the one with the most right arcs expected under the model's probabilities.
+        constraints : one mapping (or None) per sentence, optional
+            {word: head} or {word: (head, relation)} that the tree must have; words count from 1.
+        """
+        if decoding not in ("best", "risk"):
+            raise ParameterError("decoding", "predict", "'best' or 'risk'", decoding)
+        sentences = self._checked(X)
+        if not sentences:
+            return []
+        rule = RISK if decoding == "risk" else 0
+        return self._trees(sentences, self._space(sentences, constraints), self._features(sentences), self.theta_, rule)
+
+    def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
+        """P(h is the head of m), (n + 1, n) per sentence with heads 0..n as rows; where ``labelled``, (n + 1, n, L)."""
+        sentences = self._checked(X)
+        space, features, n_labels = self._space(sentences), self._features(sentences), len(self.relations_)
+        sizes = (space.lengths + 1) * space.lengths
+        offsets = np.append(0, np.cumsum(sizes))
+        arcs = np.zeros(int(offsets[-1]))
+        parts = np.zeros(int(offsets[-1]) * n_labels if labelled else 0)
+        in_blocks(
+            space.pack.offsets,
+            thread_count(self.n_jobs),
+            lambda a, b: arc_probabilities(
+                space.pack, features.pack, self.theta_, 1.0 / self.temperature_, a, b, offsets, arcs, labelled, parts
+            ),
+        )
+        found = []
+        for n, a, b in zip(space.lengths.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            shape = (n + 1, n, n_labels) if labelled else (n + 1, n)
+            found.append((parts[a * n_labels : b * n_labels] if labelled else arcs[a:b]).reshape(shape))
+        return found
+
+    def predict_log_proba(self, X: Sequence[DependencySentence]) -> Floats:
+        """log p of the whole tree that each sentence has, shape (n,)."""
+        sentences = self._checked(X)
+        space, features = self._space(sentences), self._features(sentences)
+        return self._log_proba(space, features, part_numbers(sentences, self.relations_ if self.labelled else None))
+
+    def _log_proba(self, space: Arborescence, features: ArcFeatures, numbers: NDArray[np.int64]) -> Floats:
+        out, beta = np.zeros(len(space)), 1.0 / self.temperature_
+        in_blocks(
+            space.pack.offsets,
+            thread_count(self.n_jobs),
+            lambda a, b: tree_log_probabilities(space.pack, features.pack, self.theta_, beta, numbers, a, b, out),
+        )
+        return out
+
+    def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
+        """The k best trees of every sentence, best first, each with its probability."""
+        sentences = self._checked(X)
+        space, features, beta = self._space(sentences), self._features(sentences), 1.0 / self.temperature_
+        found = []
+        for i, sentence in enumerate(sentences):
+            scores = beta * features.scores(i, self.theta_)
+            log_partition, _ = space.marginals(i, scores)
+            trees = []
+            for parts in space.kbest(i, scores, k):
+                y = space.decode(i, parts)
+                heads, labels = (y[:, 0], [self.relations_[b] for b in y[:, 1]]) if self.labelled else (y, None)
+                tree = sentence.with_tree(heads.tolist(), labels)
+                ranked = ParsedTree(tree.rows, tree.comments, tree.source)
+                ranked.probability = float(np.exp(scores[parts > 0].sum() - log_partition))
+                trees.append(ranked)
+            found.append(trees)
+        return found
+
+    def calibrate(self, X: Sequence[DependencySentence]) -> Self:
+        """Choose ``temperature_`` so that the gold trees of held-out sentences are most probable."""
+        import scipy.optimize
+
+        sentences = self._checked(X)
+        space, features = self._space(sentences), self._features(sentences)
+        numbers = part_numbers(sentences, self.relations_ if self.labelled else None)
+
+        def loss(log_temperature: float) -> float:
+            self.temperature_ = float(np.exp(log_temperature))
+            return -float(self._log_proba(space, features, numbers).sum())
+
+        best = scipy.optimize.minimize_scalar(loss, bounds=(-7.0, 4.0), method="bounded", options={"xatol": 0.01})
+        self.temperature_ = float(np.exp(best.x))
+        return self
+
+    def calibration(self, X: Sequence[DependencySentence], bins: int = 15) -> Calibration:
+        """How often predicted heads are right, against the probabilities that they are."""
+        predicted, mass = self.predict(X), self.predict_marginals(X)
+        chosen = [p[t.heads, np.arange(len(t))] for p, t in zip(mass, predicted, strict=True)]
+        right = [t.heads == s.heads for s, t in zip(X, predicted, strict=True)]
+        return calibration(np.clip(np.concatenate(chosen), 0.0, 1.0), np.concatenate(right), bins)
+
+    def evaluate(self, X: Sequence[DependencySentence], *, punctuation: bool = True, **how: Any) -> AttachmentScores:
+        """Attachment scores of the parser's trees against those of X."""
+        return attachment_scores(list(X), self.predict(X, **how), punctuation=punctuation)
+
+    def score(self, X: Sequence[DependencySentence], y: None = None) -> float:
+        """LAS as a share, UAS without labels."""
+        scores = self.evaluate(X)
+        return (scores.las if self.labelled else scores.uas) / 100.0
+
+    def explain(
+        self, sentence: DependencySentence, word: int, head: int | None = None, rival: int | None = None
+    ) -> Any:
+        """Why ``head`` and not ``rival``, template by template; by default the choice and the next most probable."""
+        from partwise.parsing.explanation import explain_arc
+
+        (sentence,) = self._checked([sentence])
+        return explain_arc(self, sentence, word, head, rival)
+
+    # storage
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_is_fitted(self, "theta_")
+        used = np.flatnonzero(self.theta_)
+        header = {
+            "params": params_to_json(self.get_params(deep=False)),
+            "relations": self.relations_,
+            "single_root": self.single_root_,
+            "temperature": self.temperature_,
+            "tags": self.encoder_.tags,
+            "dim": len(self.theta_),
+            "result": result_to_json(self.result_),
+            "info": getattr(self, "info_", {}),
+        }
+        arrays: dict[str, NDArray[Any]] = {"places": used.astype(np.int32), "weights": self.theta_[used]}
+        for name, words in self.encoder_.known.items():
+            arrays[f"{name}_bytes"], arrays[f"{name}_offsets"] = pack_strings(sorted(words))
+        return header, arrays
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        params: Mapping[str, Any] = {**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0}
+        self = cls(**params)
+        self.check_settings()
+        self.relations_, self.single_root_ = list(header["relations"]), bool(header["single_root"])
+        self.temperature_ = float(header["temperature"])
+        self.encoder_ = WordEncoder()
+        self.encoder_.tags = list(header["tags"])
+        for name in ("form", "lemma", "feats"):
+            self.encoder_.known[name] = set(unpack_strings(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]))
+        places, weights = np.asarray(arrays["places"]), np.asarray(arrays["weights"], np.float32)
+        rows = (1 << self.row_bits) * len(self.relations_) if self.labelled and len(self.relations_) > 1 else 0
+        if header["dim"] != (1 << self.arc_bits) + rows or not np.isfinite(weights).all():
+            raise StorageError("the weights are not those of the features that the settings describe")
+        if len(places) != len(weights) or (len(places) and not 0 <= places.min() <= places.max() < header["dim"]):
+            raise StorageError("the places of the weights are outside of the table")
+        self.theta_ = np.zeros(header["dim"], np.float32)
+        self.theta_[places] = weights
+        self.result_ = result_from_json(header["result"], np.zeros(0))
+        self.info_ = dict(header.get("info", {}))
+        return self

@@ -1,0 +1,196 @@
+"""DependencyParser on the treebank of our own making: accuracy, probabilities, constraints, storage, bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import partwise
+from partwise.exceptions import InputError, ParameterError, StorageError
+from partwise.parsing import DependencyParser, DependencySentence, load_sample_treebank
+from partwise.structures.arborescence import tree_fault
+
+TRAIN, TEST = load_sample_treebank("train"), load_sample_treebank("test")
+SMALL = {"arc_bits": 16, "row_bits": 10, "max_passes": 4}
+
+
+@pytest.fixture(scope="module")
+def parser() -> DependencyParser:
+    return DependencyParser(**SMALL).fit(TRAIN, dev=TEST[:10]).calibrate(TEST[:20])
+
+
+def texts(sentences: list[DependencySentence]) -> list[str]:
+    return [sentence.text() for sentence in sentences]
+
+
+def test_accuracy_and_what_stays_as_it_was(parser: DependencyParser) -> None:
+    scores = parser.evaluate(TEST[20:])
+    assert scores.uas > 95 and scores.las > 93 and parser.score(TEST[20:]) == scores.las / 100
+    assert parser.single_root_ and "nsubj" in parser.relations_
+    for sentence, parsed in zip(TEST, parser.predict(TEST), strict=True):
+        assert parsed.fault(single_root=True) is None
+        assert [row[:6] + row[8:] for row in parsed.rows] == [row[:6] + row[8:] for row in sentence.rows]
+        assert parsed.comments == sentence.comments
+
+
+def test_one_at_a_time_and_threads_give_what_a_batch_gives(parser: DependencyParser) -> None:
+    batch = texts(parser.predict(TEST))
+    assert [parser.predict([sentence])[0].text() for sentence in TEST[:5]] == batch[:5]
+    parser.n_jobs = 2
+    try:
+        assert texts(parser.predict(TEST)) == batch
+    finally:
+        parser.n_jobs = 1
+    assert parser.predict([]) == []
+
+
+def test_probabilities(parser: DependencyParser) -> None:
+    arcs = parser.predict_marginals(TEST[:5])
+    labelled = parser.predict_marginals(TEST[:5], labelled=True)
+    for sentence, mass, parts in zip(TEST[:5], arcs, labelled, strict=True):
+        assert mass.shape == (len(sentence) + 1, len(sentence))
+        np.testing.assert_allclose(mass.sum(axis=0), 1.0)
+        np.testing.assert_allclose(parts.sum(axis=2), mass)
+        assert mass[0].sum() == pytest.approx(1.0)  # one root
+    assert 0 <= parser.calibration(TEST[20:]).error < 0.1
+    assert 0.01 < parser.temperature_ < 5
+
+
+def test_nbest_lists(parser: DependencyParser) -> None:
+    for sentence, trees in zip(TEST[:3], parser.predict_nbest(TEST[:3], 4), strict=True):
+        probabilities = [tree.probability for tree in trees]
+        assert probabilities == sorted(probabilities, reverse=True) and sum(probabilities) <= 1 + 1e-9
+        assert len(set(texts(list(trees)))) == 4 and trees[0].text() == parser.predict([sentence])[0].text()
+        np.testing.assert_allclose(np.exp(parser.predict_log_proba(trees)), probabilities, rtol=1e-6)
+
+
+def test_minimum_risk_maximises_expected_right_arcs(parser: DependencyParser) -> None:
+    def expected(trees: list[DependencySentence]) -> float:
+        number = {relation: k for k, relation in enumerate(parser.relations_)}
+        total = 0.0
+        for tree, mass in zip(trees, parser.predict_marginals(TEST, labelled=True), strict=True):
+            labels = [number[relation] for relation in tree.column("deprel")]
+            total += mass[tree.heads, np.arange(len(tree)), labels].sum()
+        return total
+
+    assert expected(parser.predict(TEST, decoding="risk")) >= expected(parser.predict(TEST)) - 1e-9
+
+
+def test_constraints(parser: DependencyParser) -> None:
+    sentence = TEST[0]
+    free = parser.predict([sentence])[0]
+    word = 1
+    other = next(h for h in range(1, len(sentence) + 1) if h not in (word, free.heads[0]))
+    pinned = parser.predict([sentence], constraints=[{word: (other, "amod")}])[0]
+    assert pinned.heads[0] == other and pinned.column("deprel")[0] == "amod"
+    assert pinned.fault(single_root=True) is None
+    with pytest.raises(InputError, match=r"the constraint 1: 1 is no arc"):
+        parser.predict([sentence], constraints=[{1: 1}])
+    with pytest.raises(InputError, match="relation 'subject' of word 1 is not in the model"):
+        parser.predict([sentence], constraints=[{1: (2, "subject")}])
+    with pytest.raises(InputError, match="the constraints allow no tree for instance 0"):
+        parser.predict([sentence], constraints=[{1: 2, 2: 1}])
+
+
+def test_explanations_add_up(parser: DependencyParser) -> None:
+    why = parser.explain(TEST[0], 2)
+    assert why.head == parser.predict([TEST[0]])[0].heads[1]
+    assert sum(c.difference for c in why.contributions) == pytest.approx(why.score - why.rival_score)
+    assert "head" in str(why)
+    with pytest.raises(InputError, match="word 99 of a sentence"):
+        parser.explain(TEST[0], 99)
+    with pytest.raises(InputError, match="2 cannot be the head of word 2"):
+        parser.explain(TEST[0], 2, 2)
+
+
+def test_storage(parser: DependencyParser, tmp_path: Path) -> None:
+    path = tmp_path / "parser.pw"
+    parser.save(path)
+    again = partwise.load_model(path)
+    assert texts(again.predict(TEST)) == texts(parser.predict(TEST))
+    np.testing.assert_array_equal(again.predict_marginals(TEST[:1])[0], parser.predict_marginals(TEST[:1])[0])
+    header, arrays = parser.to_state()
+    with pytest.raises(StorageError, match="weights"):
+        DependencyParser.from_state({**header, "dim": 5}, arrays)
+    with pytest.raises(StorageError, match="outside of the table"):
+        DependencyParser.from_state(header, {**arrays, "places": arrays["places"] + header["dim"]})
+
+
+def test_checkpoint_ends_with_the_same_weights(parser: DependencyParser, tmp_path: Path) -> None:
+    path, data = tmp_path / "run", TRAIN[:30]
+    whole = DependencyParser(**SMALL).fit(data)
+    DependencyParser(**SMALL).fit(data, checkpoint=path, callbacks=[lambda record, theta: record.step == 2])
+    resumed = DependencyParser(**SMALL).fit(data, checkpoint=path)
+    assert len(resumed.result_.trace) == SMALL["max_passes"]
+    np.testing.assert_array_equal(resumed.theta_, whole.theta_)
+    with pytest.raises(InputError, match="belongs to another run"):
+        DependencyParser(**SMALL).fit(TRAIN[:29], checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"learner": "perceptron"}, {"loss": "crf", "C": 0.1}, {"learner": "sgd", "loss": "svm", "C": 1.0}]
+)
+def test_losses_and_learners(settings: dict[str, object]) -> None:
+    options = {"learner_options": {"eta": 0.05}} if settings.get("learner") == "sgd" else {}
+    model = DependencyParser(**{**SMALL, **settings, **options}).fit(TRAIN[:80])
+    assert model.evaluate(TEST).uas > 85
+
+
+def test_several_roots_and_projective_trees() -> None:
+    sentence = DependencySentence.of_words(["a", "b", "c"], [0, 0, 2], ["x", "y", "z"], upos=["A", "B", "C"])
+    model = DependencyParser(**SMALL).fit([sentence] * 3)
+    assert not model.single_root_ and model.predict([sentence])[0].heads.tolist() == [0, 0, 2]
+    flat = [s for s in TRAIN if tree_fault(s.heads, projective=True) is None]
+    projective = DependencyParser(projective=True, labelled=False, **SMALL).fit(flat[:60])
+    found = projective.predict(TEST)
+    assert all(tree_fault(tree.heads, projective=True, single_root=True) is None for tree in found)
+    assert projective.evaluate(TEST).uas > 80
+
+
+def test_partial_trees_are_learned_from() -> None:
+    """Half of the heads unknown, and a loss with γ = 0: nearly as good as with all of them."""
+    rng, partial = np.random.default_rng(0), []
+    for sentence in TRAIN:
+        rows = [(*row[:6], "_", "_", *row[8:]) if rng.random() < 0.5 else row for row in sentence.rows]
+        partial.append(DependencySentence(rows))
+    model = DependencyParser(**SMALL, loss="crf", single_root=True).fit(partial)
+    assert model.evaluate(TEST).uas > 88
+    with pytest.raises(ParameterError, match="gamma"):
+        DependencyParser(**SMALL, loss="svm").fit(partial)
+
+
+def test_scikit_learn_conduct() -> None:
+    model = clone(DependencyParser(C=0.5))
+    assert repr(model) == "DependencyParser(C=0.5)"
+    with pytest.raises(NotFittedError):
+        model.predict(TEST)
+
+
+def test_bad_input(parser: DependencyParser) -> None:
+    with pytest.raises(InputError, match="no sentences"):
+        DependencyParser().fit([])
+    with pytest.raises(ParameterError, match="arc_bits"):
+        DependencyParser(arc_bits=3).fit(TRAIN)
+    with pytest.raises(ParameterError, match="decoding"):
+        parser.predict(TEST, decoding="worst")
+    with pytest.raises(InputError, match="sentence 0 is a str"):
+        parser.predict(["a b"])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="sentence 1 has no words"):
+        parser.predict([TEST[0], DependencySentence([])])
+    two = DependencySentence.of_words(["a", "b"], [0, 0], ["x", "y"])
+    with pytest.raises(InputError, match="sentence 0: words 1, 2 hang from the root"):
+        DependencyParser(single_root=True).fit([two])
+    crossing = next(s for s in TRAIN if tree_fault(s.heads, projective=True) is not None)
+    with pytest.raises(InputError, match="a projective parser cannot learn it"):
+        DependencyParser(projective=True).fit([crossing])
+    with pytest.raises(InputError, match="relation 'odd' of word 1 is not in the model"):
+        parser.predict_log_proba([DependencySentence.of_words(["a"], [0], ["odd"])])
+
+
+def test_words_never_seen_and_long_sentences(parser: DependencyParser) -> None:
+    words = [f"word{k}" for k in range(120)]
+    assert parser.predict([DependencySentence.of_words(words)])[0].fault(single_root=True) is None
