@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
+from partwise._vector_rows import multiply_row
 from partwise._vectors import TILE, tiled_add, tiled_dot, tiled_max, tiled_sum
 
 __all__ = [
@@ -67,13 +68,7 @@ def add_scaled(y, at, a, x, start, n):
 @kernel
 def multiply_sum(y, at, x, start, n):
     """y[at + j] *= x[start + j] for j < n; returns their sum."""
-    o, p = np.uintp(at), np.uintp(start)
-    total = 0.0
-    for j in range(np.uintp(n)):
-        v = y[o + j] * x[p + j]
-        y[o + j] = v
-        total += v
-    return total
+    return multiply_row(y, at, x, start, n)
 
 
 @kernel

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise._math import add_scaled, fill, total_size
+from partwise._vector_rows import add_rows, add_to_rows
+from partwise._vectors import TILE
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
 
 __all__ = ["DenseRows", "SparseRows"]
@@ -83,13 +85,17 @@ def _(features, i, theta, scores, at):
     binary, binary_pairs = values.shape[0] == 0, pair_values.shape[0] == 0
     out = np.uintp(at)
     for r in range(np.uintp(features.offsets[i]), np.uintp(features.offsets[i + 1])):
-        for b in range(n_outputs):
-            scores[out + b] = 0.0
-        for e in range(np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])):
-            row = base + np.uintp(features.attributes[e]) * n_outputs
-            x = 1.0 if binary else values[e]
+        start, stop = np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])
+        if binary and n_outputs >= TILE:
+            add_rows(scores, out, theta, base, features.attributes, start, stop, n_outputs)
+        else:
             for b in range(n_outputs):
-                scores[out + b] += x * theta[row + b]
+                scores[out + b] = 0.0
+            for e in range(start, stop):
+                row = base + np.uintp(features.attributes[e]) * n_outputs
+                x = 1.0 if binary else values[e]
+                for b in range(n_outputs):
+                    scores[out + b] += x * theta[row + b]
         for e in range(np.uintp(features.pair_indptr[r]), np.uintp(features.pair_indptr[r + one])):
             x = 1.0 if binary_pairs else pair_values[e]
             scores[out + np.uintp(outputs[e])] += x * theta[np.uintp(weights[e])]
@@ -114,7 +120,11 @@ def _(features, i, parts, at, step, theta):
             size += abs(parts[part + b])
         if size > 0.0:  # else the prediction got this row right: nothing to learn here
             c, d = _two_parts(parts, part, n_outputs) if size == 2.0 else (n_outputs, n_outputs)
-            for e in range(np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])):
+            start, stop = np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])
+            if binary and not masked and c == n_outputs:
+                add_to_rows(theta, base, features.attributes, start, stop, step, parts, part, n_outputs)
+                start = stop
+            for e in range(start, stop):
                 row = np.uintp(features.attributes[e]) * n_outputs
                 x = step if binary else step * values[e]
                 if c < n_outputs:

@@ -33,6 +33,8 @@ from partwise._math import (
     rows_sum,
     smallest_finite,
 )
+from partwise._vector_rows import extent, weigh_row
+from partwise._vectors import TILE
 from partwise.structures.base import argmax, marginals, part_count, work_size
 
 FLOOR = 1e-100
@@ -183,23 +185,15 @@ def viterbi(space, i, scores, work, parts):
 @kernel
 def _exponentials(scores, start, stop, out):
     """out ← exp(scores − max) over start:stop; returns (maximum, spread), NaN where they spread too far."""
-    top = largest(scores, start, stop)
-    spread = top - smallest_finite(scores, start, stop)
+    if stop - start >= TILE:
+        top, low = extent(scores, start, stop)
+    else:
+        top, low = largest(scores, start, stop), smallest_finite(scores, start, stop)
+    spread = top - low
     if not (-np.inf < top < np.inf and spread <= SPREAD):
         return np.nan, np.nan
     exp_shifted(scores, start, stop, 1.0, top, out, start)
     return top, spread
-
-
-@kernel
-def _label_step(parts, e, label, alpha, gain, state, beta, start, inverse, n):
-    """parts[label + b] += alpha·beta and gain ← e·beta/total over one group of n states."""
-    o, p, q = np.uintp(label), np.uintp(state), np.uintp(start)
-    for b in range(np.uintp(n)):
-        # a state that nothing reaches may have a beta of any size: it must not meet alpha = 0 as infinity
-        x = beta[q + b] if alpha[p + b] > 0.0 else 0.0
-        parts[o + b] += alpha[p + b] * x
-        gain[p + b] = e[o + b] * x * inverse
 
 
 # No reordering of sums here: x + y − max(x + y) must be exactly 0 at the maximum, however large x and y are.
@@ -365,7 +359,8 @@ def forward_backward(space, i, scores, work, parts):
             at = block_start(space, length, t)
         inverse = gain[new]
         for g in range(groups):
-            _label_step(parts, e, t * n_labels, alpha, gain, new + g * n_labels, beta, g * n_labels, inverse, n_labels)
+            state = new + g * n_labels
+            weigh_row(parts, t * n_labels, e, alpha, gain, state, beta, g * n_labels, inverse, n_labels)
         if t > 0:
             for g in range(groups):
                 here, row = new + g * n_labels, at + g * n_labels
