@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from problems import Tiny, differences, iterates, proximal_hinge, solve_qp, tiny
 
 from partwise.learners import DCA, LBFGS, ExactDCA, KBestMIRA
-from partwise.learners.mira import hildreth
+from partwise.learners._cut_weights import hildreth
 from partwise.losses import Loss
 
 Floats = NDArray[np.float64]

@@ -7,9 +7,9 @@ import numpy as np
 from partwise._compile import kernel
 from partwise._math import dot
 from partwise.features.base import accumulate, feature_scores, norm_and_clear
+from partwise.learners._cut_weights import hildreth, signed_block
 from partwise.learners._cuts import fits, put, scatter, worth_of
 from partwise.learners.certified import cut_of
-from partwise.learners.mira import hildreth
 from partwise.structures.base import part_count
 
 
@@ -24,6 +24,7 @@ def n_slack_pass(
     found, max_k⁺ w_k − Σ_k α_k w_k with w the values of the cuts of i, and the number of new cuts. Returns the place
     where room ran out, or the end.
     """
+    images = np.zeros((0, raw.shape[0]))  # F_i u_k of the cuts of an instance, where ``signed``
     for place in range(begin, order.shape[0]):
         i = order[place]
         n = part_count(data.space, i)
@@ -59,6 +60,17 @@ def n_slack_pass(
         totals[0] += model - mean
         if model - mean > tolerance:
             alpha = cuts.alpha[first : first + count]
+            if signed.shape[0] > 0:
+                if count > images.shape[0]:
+                    images = np.zeros((2 * count, raw.shape[0]))
+                for k in range(count):
+                    for r in range(n):
+                        mixed[r] = 0.0
+                    scatter(cuts, first + k, 1.0, mixed)
+                    accumulate(data.features, i, mixed, 0, 1.0, images[k])
+                constants = cuts.constant[first : first + count]
+                signed_block(images, constants, count, C, signed, raw, theta, alpha, tolerance)
+                continue
             before = alpha.copy()
             for k in range(count):
                 for j in range(count):
@@ -70,8 +82,6 @@ def n_slack_pass(
                 if alpha[k] != before[k]:
                     scatter(cuts, first + k, alpha[k] - before[k], mixed)
             accumulate(data.features, i, mixed, 0, -C, raw)
-            for j in range(signed.shape[0]):
-                theta[j] = raw[j] if raw[j] > 0.0 or not signed[j] else 0.0
     return order.shape[0]
 
 

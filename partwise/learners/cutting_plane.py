@@ -13,8 +13,8 @@ D = 1/m [ Σ α b − C/2 ‖v‖² ] ≤ min P. (Sarawagi's C is Cm here: she w
 * **1-slack** (Joachims, Finley and Yu 2009): one slack for all, and one cut Σ_i (b_i, F_i u_i) a pass; at most
   log₂(Δ/(4R²Cm)) + 16CmR²/ε of them for a gap of ε, whatever the number of instances.
 
-Margin and slack rescaling differ in the loss alone. Where some weights must be ≥ 0, θ = C·clip(v), and the quadratic
-program is solved by majorisation: clipping only flattens the dual, so that the Gram matrix still bounds its curvature.
+Margin and slack rescaling differ in the loss alone. Where some weights must be ≥ 0, θ = C·clip(v), and the dual is
+quadratic piece by piece. The programs are solved in :mod:`partwise.learners._cut_weights`, with a bound on the work.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ import numpy as np
 
 from partwise._math import dot
 from partwise.exceptions import ParameterError
+from partwise.learners._cut_weights import hildreth, signed_ascent
 from partwise.learners._cuts import Cuts, forgotten, grown, no_cuts
 from partwise.learners._cutting_kernels import cached_cut, mixture, n_slack_pass, products, remembering_pass
 from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.certified import CertifiedLearner
 from partwise.learners.domains import Domain
-from partwise.learners.mira import hildreth
 from partwise.problem import Problem
 
 __all__ = ["NSlack", "OneSlack"]
+
+#: Joint cuts that a pass makes of cached ones at most, before it calls the oracles.
+CACHED_ROUNDS = 100
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,7 @@ class OneSlack(CuttingPlane):
             "constants": np.zeros(8),
             "gram": np.zeros((8, 8)),
             "alpha": np.zeros(8),
+            "last_alpha": np.zeros(0),
             "age": np.zeros(8, np.int64),
             "count": 0,
             "added": 0.0,
@@ -210,8 +214,11 @@ class OneSlack(CuttingPlane):
         violation = total - self._model(state, theta)
         if violation > 0.0:
             self._add(state, total - dot(theta, direction), direction)
+        still = violation <= 0.0 and np.array_equal(state["last_alpha"], state["alpha"])
+        state["last_alpha"] = state["alpha"].copy()
         met = self.epsilon is not None and violation <= problem.m * self.epsilon
-        return self._verdict(state, primal, dual, met, constraints=float(state["count"]))
+        known = self._verdict(state, primal, dual, met, constraints=float(state["count"]))
+        return {**known, "stalled": still}  # no new cut and no other weights: rounding lets it go no further
 
     # the working set
 
@@ -238,21 +245,15 @@ class OneSlack(CuttingPlane):
         """The quadratic program of the working set, to a small part of the last gap; θ and the dual from it."""
         count, alpha = state["count"], state["alpha"]
         rows, gram, constants = state["directions"], state["gram"], state["constants"]
-        tolerance = max(0.2 * state["gap"] * problem.m, 1e-12 * np.abs(constants[:count]).max())
+        tolerance = max(0.2 * state["gap"] * problem.m, 1e-15 * np.abs(constants[:count]).max())
+        v = np.empty(problem.dim)
         if domain.nonnegative is None:
             hildreth(gram, constants, count, self.C, alpha, tolerance)
-        v, worth = np.empty(problem.dim), np.empty(count)
-        while True:
-            mixture(rows, -alpha, count, v)
-            theta = domain.best(v)
-            if domain.nonnegative is None:
-                break
-            products(rows, count, theta, worth)
-            worth += constants[:count]
-            if worth.max(initial=0.0) - dot(alpha[:count], worth) <= tolerance:
-                break
-            hildreth(gram, worth + self.C * (gram[:count, :count] @ alpha[:count]), count, self.C, alpha, tolerance)
-        state["theta"], state["dual"] = theta, dot(alpha, constants) + domain.bound(v)
+        else:
+            mixture(rows, -self.C * alpha, count, v)
+            signed_ascent(rows, constants, count, self.C, domain.nonnegative, v, alpha, tolerance)
+        mixture(rows, -alpha, count, v)  # afresh: the dual is that of these weights
+        state["theta"], state["dual"] = domain.best(v), dot(alpha, constants) + domain.bound(v)
         self._forget(state)
 
     def _forget(self, state: State) -> None:
@@ -290,10 +291,12 @@ class OneSlack(CuttingPlane):
         """Cuts from the cache, as long as they promise half of what the oracles brought the last time."""
         cache, kept, mixed = Cuts(**state["cache"]), problem.buffers().spare, problem.buffers().spare
         promised = 0.5 * state["gap"] * problem.m
-        while True:
-            direction, theta = np.zeros(problem.dim), state["theta"]
+        for _ in range(CACHED_ROUNDS):
+            direction, theta, dual = np.zeros(problem.dim), state["theta"], state["dual"]
             constant = float(problem.run(cached_cut, problem.data, theta, kept, mixed, cache, direction))
             if constant + dot(theta, direction) - self._model(state, theta) <= promised:
                 return
             self._add(state, constant, direction)
             self._solve(problem, domain, state)
+            if not state["dual"] > dual:  # rounding: what it promised, it does not hold
+                return

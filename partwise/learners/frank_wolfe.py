@@ -25,6 +25,7 @@ from partwise._compile import kernel
 from partwise._math import dot
 from partwise.exceptions import ParameterError
 from partwise.features.base import accumulate, feature_scores, squared_norm
+from partwise.learners._cut_weights import best_step
 from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.blocks import BlockLearner, draw, put
 from partwise.learners.certified import CertifiedLearner, cut_of
@@ -34,20 +35,20 @@ from partwise.structures.base import part_count
 
 __all__ = ["BatchFrankWolfe", "FrankWolfe"]
 
-#: With weights that must stay ≥ 0, their multipliers are set anew this many times a pass.
-ROUNDS = 10
-
 
 @kernel
 def block_pass(
-    data, offsets, order, draws, tree, C, guide, theta, late, duals, constants, gaps, buffers, kept, scratch, counters
+    data, offsets, order, draws, tree, C, signed, guide, raw, theta, late, duals, constants, gaps, buffers, kept,
+    scratch, counters,
 ):  # fmt: skip
     """A pass of Algorithm 4. ``counters``: steps k, Σ_i b_i, Σ_k k·Σ_i b_i, calls of the oracle.
 
-    ``late`` (dim,) collects Σ_k W_{k−1} δ_k, with W_k = 1 + … + k, so that Σ_k k·θ_k = W_k θ_k − late.
+    ``raw`` is C v and ``theta`` the same, clipped at 0 where ``signed`` (of length 0 where nothing is); they may be one
+    array. ``late`` (dim,) collects Σ_k W_{k−1} δ_k, with W_k = 1 + … + k, so that Σ_k k·θ_k = W_k θ_k − late.
     ``guide`` (dim,) gives the cuts in place of θ where it is not empty: a start from outside.
     """
     source = guide if guide.shape[0] > 0 else theta
+    direction = np.zeros(signed.shape[0])
     for place in range(order.shape[0]):
         i = order[place]
         if tree.shape[0] > 0 and tree[1] > 0.0:
@@ -64,14 +65,22 @@ def block_pass(
                 gap += parts[r] * kept[r]
         gaps[i] = max(gap, 0.0)
         if gap > 0.0:
-            norm = C * squared_norm(data.features, i, parts, scratch)
-            step = gap / norm if gap < norm else 1.0
+            if signed.shape[0] > 0:
+                direction[:] = 0.0
+                accumulate(data.features, i, parts, 0, -C, direction)
+                step = best_step(raw, direction, signed, C, constant - constants[i])
+                for j in range(signed.shape[0]):
+                    raw[j] += step * direction[j]
+                    theta[j] = raw[j] if raw[j] > 0.0 or not signed[j] else 0.0
+            else:
+                norm = C * squared_norm(data.features, i, parts, scratch)
+                step = gap / norm if gap < norm else 1.0
+                accumulate(data.features, i, parts, 0, -C * step, theta)
             change = step * (constant - constants[i])
             constants[i] += change
             counters[1] += change
             for r in range(n):
                 own[r] += step * parts[r]
-            accumulate(data.features, i, parts, 0, -C * step, theta)
             if late.shape[0] > 0:
                 accumulate(data.features, i, parts, 0, -C * step * 0.5 * counters[0] * (counters[0] + 1.0), late)
         if tree.shape[0] > 0:
@@ -87,7 +96,7 @@ class FrankWolfe(BlockLearner):
     """Block-coordinate Frank–Wolfe (Lacoste-Julien et al. 2013, Algorithm 4), with a certificate after every pass.
 
     A start θ ≠ 0 gives the cuts of the first pass, and the answer until a better one is found. Where weights must
-    stay ≥ 0, their multipliers are one more block of the dual.
+    stay ≥ 0, θ = C·clip(v), and every step is the best one for that θ.
 
     Parameters
     ----------
@@ -135,7 +144,7 @@ class FrankWolfe(BlockLearner):
             "theta": np.zeros(problem.dim),
             "late": np.zeros(problem.dim if self.averaging else 0),
             "counters": np.zeros(4),
-            "multipliers": np.zeros(problem.dim if problem.nonnegative is not None else 0),
+            "raw": np.zeros(problem.dim if problem.nonnegative is not None else 0),
             "answer": start.copy(),
             "primal": self.primal(problem, start) if warm else np.inf,
             "best_dual": -np.inf,
@@ -143,56 +152,43 @@ class FrankWolfe(BlockLearner):
 
     def advance(self, problem: Problem, state: State) -> dict[str, Any]:
         order, draws, tree = self.visits(problem, state)
-        rounds = 1 if problem.nonnegative is None else ROUNDS
-        for part, numbers in zip(np.array_split(order, rounds), np.array_split(draws, rounds), strict=True):
-            self._visit(problem, state, part, numbers, tree)
-            self._keep_signs(problem, state)
+        self._visit(problem, state, order, draws, tree)
         state["guide"] = np.zeros(0)
         return self._known(problem, state)
 
     def _visit(self, problem: Problem, state: State, order: Any, draws: Any, tree: Any) -> None:
         buffers, scratch = problem.buffers(), np.zeros(problem.dim)
         kept = np.empty_like(buffers.scores)
-        moving = (state["guide"], state["theta"], state["late"])
+        signed, raw = problem.nonnegative, state["raw"]
+        if signed is None:
+            signed, raw = np.zeros(0, bool), state["theta"]
+        moving = (state["guide"], raw, state["theta"], state["late"])
         if self.cuts == 0:
             problem.run(
-                block_pass, problem.data, problem.part_offsets, order, draws, tree, self.C, *moving, state["duals"],
-                state["constants"], state["gaps"], buffers, kept, scratch, state["counters"],
+                block_pass, problem.data, problem.part_offsets, order, draws, tree, self.C, signed, *moving,
+                state["duals"], state["constants"], state["gaps"], buffers, kept, scratch, state["counters"],
             )  # fmt: skip
             return
         done, floor = 0, FLOOR * float(state["gaps"].mean())
         while done < len(order):  # until the pool of the cuts is full, and on with a larger one
             done += problem.run(
-                corrective_pass, problem.data, order[done:], draws[done:], tree, self.C, floor, *moving, state["gaps"],
-                kept_cuts(problem, state), buffers, kept, np.empty_like(kept), scratch, state["counters"],
+                corrective_pass, problem.data, order[done:], draws[done:], tree, self.C, signed, floor, *moving,
+                state["gaps"], kept_cuts(problem, state), buffers, kept, np.empty_like(kept), scratch,
+                state["counters"],
             )  # fmt: skip
 
-    def _keep_signs(self, problem: Problem, state: State) -> None:
-        """The block of the multipliers η ≥ 0 of θ ≥ 0, where θ = C(v + η): its best is θ = C max(v, 0)."""
-        if problem.nonnegative is None:
-            return
-        theta, eta = state["theta"], state["multipliers"]
-        v = theta / self.C - eta
-        change = np.where(problem.nonnegative & (v < 0), -v, 0.0) - eta
-        eta += change
-        theta += self.C * change
-        if self.averaging:
-            k = state["counters"][0]
-            state["late"] += 0.5 * k * (k + 1) * self.C * change
-
     def _known(self, problem: Problem, state: State) -> dict[str, Any]:
-        theta, (k, constant, weighted, calls) = state["theta"], state["counters"].tolist()
-        answer, total = theta, 0.5 * k * (k + 1)
-        dual = (constant - 0.5 * dot(theta, theta) / self.C) / problem.m
+        (k, constant, weighted, calls), domain = state["counters"].tolist(), self.domain(problem)
+        raw, total = state["theta"] if problem.nonnegative is None else state["raw"], 0.5 * k * (k + 1)
+        answer, dual = state["theta"], self.dual(problem, constant, raw / self.C)
         if self.averaging:
-            answer = theta - state["late"] / total
-            dual = max(dual, (weighted / total - 0.5 * dot(answer, answer) / self.C) / problem.m)
+            mean = raw - state["late"] / total
+            answer, dual = domain.clip(mean), max(dual, self.dual(problem, weighted / total, mean / self.C))
         extra = {**self.estimate(problem, state), "oracle_calls": float(calls)}
         state["best_dual"] = max(state["best_dual"], dual)
         promising = extra["gap_estimate"] <= self.tolerance * abs(dual)
         due = state["passes"] % self.certify_every == 0 or state["passes"] in (1, self.max_passes)
         if due or promising:
-            answer = self.domain(problem).clip(answer)
             primal = self.primal(problem, answer)
             if primal < state["primal"]:
                 state["answer"], state["primal"] = answer.copy(), primal
@@ -241,6 +237,9 @@ class BatchFrankWolfe(CertifiedLearner):
         norm = self.C * dot(direction, direction)
         if gap > 0.0:
             step = gap / norm if gap < norm else 1.0
+            if domain.nonnegative is not None:
+                gain = constant - state["constant"]
+                step = float(best_step(self.C * v, self.C * direction, domain.nonnegative, self.C, gain))
             state["v"] = v + step * direction
             state["constant"] += step * (constant - state["constant"])
         state["theta"], state["guide"] = source, np.zeros(0)

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from partwise._compile import composite, kernel
 from partwise.features.base import accumulate, feature_scores, norm_and_clear
+from partwise.learners._cut_weights import hildreth, signed_block
 from partwise.learners.base import Floats, State
 from partwise.learners.blocks import draw, put
-from partwise.learners.mira import hildreth
 from partwise.losses import loss_parts
 from partwise.problem import Problem
 from partwise.structures.base import part_count
@@ -161,10 +161,12 @@ def free_slot(cuts, i, worth, parts, n):
 
 @kernel
 def corrective_pass(
-    data, order, draws, tree, C, floor, guide, theta, late, gaps, cuts, buffers, kept, aside, scratch, counters
+    data, order, draws, tree, C, signed, floor, guide, raw, theta, late, gaps, cuts, buffers, kept, aside, scratch,
+    counters,
 ):  # fmt: skip
     """Visits until the pass is over or the pool is full; returns how many. Arguments as for ``block_pass``."""
     slots = cuts.start.shape[1]
+    images, start = np.zeros((slots if signed.shape[0] > 0 else 0, raw.shape[0])), np.zeros(signed.shape[0])
     worth, offsets, before = np.zeros(slots), np.zeros(slots), np.zeros(slots)
     for place in range(order.shape[0]):
         i = order[place]
@@ -216,20 +218,34 @@ def corrective_pass(
             count = cuts.filled[i]
             for k in range(count):
                 before[k] = weights[k]
-                offsets[k] = worth[k]
-                for j in range(count):
-                    offsets[k] += C * gram[k, j] * weights[j]
-            hildreth(gram, offsets, count, C, weights, ACCURACY * gap)
             for r in range(n):
                 mixed[r] = 0.0
+            if signed.shape[0] > 0:
+                for k in range(count):
+                    add_up(cuts, i, k, 1.0, mixed)
+                    accumulate(data.features, i, mixed, 0, 1.0, images[k])
+                    for r in range(n):
+                        mixed[r] = 0.0
+                if late.shape[0] > 0:
+                    start[:] = raw
+                signed_block(images, cuts.constants[i], count, C, signed, raw, theta, weights, ACCURACY * gap)
+                if late.shape[0] > 0:
+                    for j in range(late.shape[0]):
+                        late[j] += (raw[j] - start[j]) * 0.5 * counters[0] * (counters[0] + 1.0)
+            else:
+                for k in range(count):
+                    offsets[k] = worth[k]
+                    for j in range(count):
+                        offsets[k] += C * gram[k, j] * weights[j]
+                hildreth(gram, offsets, count, C, weights, ACCURACY * gap)
+                for k in range(count):
+                    if weights[k] != before[k]:
+                        add_up(cuts, i, k, weights[k] - before[k], mixed)
+                accumulate(data.features, i, mixed, 0, -C, theta)
+                if late.shape[0] > 0:
+                    accumulate(data.features, i, mixed, 0, -C * 0.5 * counters[0] * (counters[0] + 1.0), late)
             for k in range(count):
-                change = weights[k] - before[k]
-                if change != 0.0:
-                    counters[1] += change * cuts.constants[i, k]
-                    add_up(cuts, i, k, change, mixed)
-            accumulate(data.features, i, mixed, 0, -C, theta)
-            if late.shape[0] > 0:
-                accumulate(data.features, i, mixed, 0, -C * 0.5 * counters[0] * (counters[0] + 1.0), late)
+                counters[1] += (weights[k] - before[k]) * cuts.constants[i, k]
         if tree.shape[0] > 0:
             put(tree, i, gaps[i])
         counters[0] += 1.0

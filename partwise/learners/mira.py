@@ -12,7 +12,7 @@ dual over the cuts' weights,
     max_{α ≥ 0, Σα ≤ 1}  Σ_k α_k c_k − C/2 ‖Σ_k α_k a_k‖²,          θ = θ_t − C Σ_k α_k a_k,
 
 is solved by Hildreth's method: one row at a time, each to its own optimum; a row that finds the slack used up
-trades with the row that is worth least.
+trades with the row that is worth least (:mod:`partwise.learners._cut_weights`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 from partwise._compile import composite, kernel
 from partwise.exceptions import ParameterError
 from partwise.features.base import accumulate, feature_scores, norm_and_clear
+from partwise.learners._cut_weights import hildreth
 from partwise.learners.base import State, register_learner
 from partwise.learners.online import ASCENT, OnlineLearner
 from partwise.losses import LossFunction, add_cost, gold_score, subtract_gold
@@ -32,52 +33,6 @@ from partwise.problem import Problem, instance_loss
 from partwise.structures.base import kbest, part_count
 
 __all__ = ["ExactDCA", "KBestMIRA"]
-
-
-@kernel
-def hildreth(gram, offsets, count, C, alpha, tolerance):
-    """alpha ← argmax_{α ≥ 0, Σα ≤ 1} α·offsets − C/2 αᵀ gram α over the first ``count`` rows; warm-started.
-
-    It ends when no exchange of weight is worth more than ``tolerance``, which bounds the duality gap
-    max_k⁺ w_k − Σ_k α_k w_k, w = offsets − C gram α, by the same.
-    """
-    worth = np.empty(count)  # gradient of the dual: what a little more of a row is worth
-    for k in range(count):
-        worth[k] = offsets[k]
-        for j in range(count):
-            worth[k] -= C * gram[k, j] * alpha[j]
-    for _ in range(1000 * count):
-        slack = 1.0
-        for k in range(count):
-            slack -= alpha[k]
-        # the pair (up, down) of most profit; row −1 is the slack, worth nothing
-        up, high = -1, 0.0
-        down, low = -1, 0.0 if slack > 1e-15 else np.inf
-        for k in range(count):
-            if worth[k] > high:
-                up, high = k, worth[k]
-            if alpha[k] > 0.0 and worth[k] < low:
-                down, low = k, worth[k]
-        if high - low <= tolerance:
-            return
-        curvature = 0.0
-        if up >= 0:
-            curvature += gram[up, up]
-        if down >= 0:
-            curvature += gram[down, down]
-        if up >= 0 and down >= 0:
-            curvature -= 2.0 * gram[up, down]
-        limit = alpha[down] if down >= 0 else slack
-        move = limit if curvature <= 0.0 else min(limit, (high - low) / (C * curvature))
-        if up >= 0:
-            alpha[up] += move
-        if down >= 0:
-            alpha[down] = alpha[down] - move if move < limit else 0.0
-        for k in range(count):
-            if up >= 0:
-                worth[k] -= C * gram[k, up] * move
-            if down >= 0:
-                worth[k] += C * gram[k, down] * move
 
 
 @composite
