@@ -258,6 +258,16 @@ def test_help_has_examples(capsys: Any) -> None:
         (("align", "test.txt", "--json", "--format", "naacl"), "--json and --format naacl contradict each other"),
         (("align", "test.txt", "-m", "hmm.pw", "--save", "x.pw"), "--save is for models that are trained here"),
         (("align", "test.txt", "-m", "hmm.pw", "--raw", "train.txt"), "--raw is for models that are trained here"),
+        (
+            ("align", "test.txt", "-m", "hmm.pw", "--iterations", "9"),
+            "--iterations is for models that are trained here",
+        ),
+        (("align", "test.txt", "-m", "hmm.pw", "--no-agreement"), "--no-agreement is for models that are trained here"),
+        (
+            ("inspect", "hmm.pw", "--label", "B-NP"),
+            "--label is about the weights of labels, but a 'generative-aligner'",
+        ),
+        (("inspect", "aligner.pw", "--top", "3"), "--top is about the weights of labels, but a 'word-aligner'"),
         (("align", "test.txt", "-m", "aligner.pw", "--threshold", "0.5"), "--threshold is not for trained aligners"),
         (("align-train", "train.txt", "train.gold"), "missing: where to write the model: --save FILE"),
         (

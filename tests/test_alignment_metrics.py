@@ -8,6 +8,7 @@ import pytest
 from partwise.data import GoldLinks
 from partwise.exceptions import InputError, ParameterError
 from partwise.metrics import alignment_bootstrap, alignment_scores
+from partwise.structures import Matching
 
 # Pair 1: S = {00, 11}, P = S ∪ {12}; pair 2: S = {00}, P = S ∪ {10, 20}; pair 3: nothing sure, P = {01}.
 GOLD = [GoldLinks.of([(0, 0), (1, 1)], [(1, 2)]), GoldLinks.of([(0, 0)], [(1, 0), (2, 0)]), GoldLinks.of([], [(0, 1)])]
@@ -22,6 +23,16 @@ def test_hand_computed_counts():
     assert scores.f1 == pytest.approx(2 * (4 / 6) * (1 / 3) / (4 / 6 + 1 / 3))
     assert scores.aer == pytest.approx(1 - (1 + 4) / (6 + 3))
     assert scores.report().startswith("AER 44.44  precision 66.67  recall 33.33")
+
+
+def test_links_may_be_rows_of_an_array():
+    """As ``Matching.decode`` returns them."""
+    space = Matching([(2, 3), (3, 1), (1, 2)])
+    found = [space.decode(i, space.encode(i, links)) for i, links in enumerate([[(0, 0), (1, 2)], [(1, 0)], []])]
+    scores = alignment_scores(GOLD, found)
+    assert scores.counts.tolist() == [[2, 2, 1, 2], [1, 1, 0, 1], [0, 0, 0, 0]]
+    assert alignment_scores(found, found).aer == 0
+    assert alignment_bootstrap(GOLD, found, n=20).estimate == scores.aer
 
 
 def test_the_sure_links_alone_have_no_error():

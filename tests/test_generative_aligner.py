@@ -50,6 +50,16 @@ def test_posteriors_are_probabilities(sample, fitted):
         assert (found.log_likelihood < 0).all()
 
 
+def test_pruning_everything_leaves_a_model_without_translations():
+    pairs = [(["a", "b"], ["c", "d"]), (["b", "a", "a"], ["d", "c"])]
+    aligner = GenerativeAligner(prune=0.9999).fit(pairs)
+    assert not len(aligner.table_.columns)
+    for found in (*aligner.translations(pairs), aligner.associations(pairs)):
+        assert [matrix.shape for matrix in found] == [(len(e), len(f)) for e, f in pairs]
+        assert not any(matrix.any() for matrix in found)
+    assert len(aligner.predict(pairs)) == 2
+
+
 def test_threads_do_not_change_a_bit(sample):
     one, two = (GenerativeAligner(n_jobs=n, also=("model2",)).fit(sample.bitext) for n in (1, 2))
     for name in one.models_:

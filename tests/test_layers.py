@@ -119,6 +119,18 @@ def test_no_package_cycle() -> None:
         visit(name, ())
 
 
+def test_no_public_name_is_that_of_another_module() -> None:
+    """``from partwise.room import name`` is the module ``room/name.py`` once that is imported, whatever else it was."""
+    wrong = []
+    for stub in sorted(ROOT.rglob("__init__.pyi")):
+        room = module_name(stub)
+        for node in ast.parse(stub.read_text("utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module != f"partwise.{room}".rstrip("."):
+                names = [f"{room}.{alias.asname or alias.name}".lstrip(".") for alias in node.names]
+                wrong += [name for name in names if name in MODULES]
+    assert not wrong
+
+
 def concrete_structures() -> set[str]:
     """Modules of ``structures/`` that define an output space, and the private ones that hold its kernels."""
     found = {module for module in MODULES if module.startswith("structures._")}

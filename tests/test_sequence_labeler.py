@@ -177,12 +177,15 @@ def test_marginals_and_kbest_against_enumeration(order: int) -> None:
         assert p == pytest.approx(probability[j], abs=1e-10)
 
 
+@pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
-def test_span_probabilities_against_enumeration(scheme: str) -> None:
+def test_span_probabilities_against_enumeration(scheme: str, typed: bool) -> None:
     tags = {
         "IOB2": [["B-P", "I-P", "O"], ["O", "B-L", "O", "O"], ["B-P", "O"], ["O", "B-L", "I-L", "O"]],
         "IOBES": [["B-P", "E-P", "O"], ["O", "S-L", "O", "O"], ["S-P", "O"], ["O", "B-L", "E-L", "O"]],
     }[scheme]
+    if not typed:  # B, I, O: chunks of type ""
+        tags = [[tag.partition("-")[0] for tag in sentence] for sentence in tags]
     model = labeler("words", C=0.3).fit(SENTENCES, tags)
     for X in ([["the", "dog", "sleeps"]], [["a", "old", "cat", "bark"]], [["dogs"]]):
         found, probability = brute_force(model, X, scheme)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 __all__ = ["Jumps", "fit_jumps", "fit_starts", "flat_jumps", "resized", "weights_to_jumps"]
 
 
+FLOOR = 1e-9  # least weight of a distance, as a share of the greatest
+
+
 class Jumps(NamedTuple):
     """Weights and normalisers of one direction.
 
@@ -54,7 +57,7 @@ def flat_jumps(reach: int, longest: int) -> Jumps:
 def fit_jumps(
     counts: NDArray[np.float64], windows: NDArray[np.float64], old: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """max_c Σ_d n(d) log c(d) − Σ_{l,r} m(l, r) log Σ_{d=−l..r} c(d), by minorisation (Hunter 2004).
+    """max_c Σ_d n(d) log c(d) − Σ_{l,r} m(l, r) log Σ_{d=−l..r} c(d), by Newton's method.
 
     Parameters
     ----------
@@ -64,9 +67,6 @@ def fit_jumps(
         Expected number m(l, r) of jumps from a position with l positions before it and r after it.
     old : array [2·reach + 1]
         Where to start.
-
-    Each step c(d) ← n(d) / Σ m(l, r)·|{distances of that weight in the window}| / Σ_window c cannot lower the
-    objective, so that EM stays monotone although the normaliser depends on the window.
     """
     reach = (len(counts) - 1) // 2
     left, right = np.nonzero(windows > 0)
@@ -75,7 +75,7 @@ def fit_jumps(
     inside = ((distance >= -left[:, None]) & (distance <= right[:, None])).astype(np.float64)
     inside[:, 0] = np.maximum(left - reach + 1, 0)
     inside[:, -1] = np.maximum(right - reach + 1, 0)
-    return _minorise(counts, mass, inside, old)
+    return _maximise(counts, mass, inside, old)
 
 
 def fit_starts(counts: NDArray[np.float64], old: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,22 +84,48 @@ def fit_starts(counts: NDArray[np.float64], old: NDArray[np.float64]) -> NDArray
     lengths = np.flatnonzero(counts.sum(axis=1) > 0)
     inside = (np.arange(reach + 1) < lengths[:, None]).astype(np.float64)
     inside[:, -1] = np.maximum(lengths - reach, 0)
-    return _minorise(counts.sum(axis=0), counts[lengths].sum(axis=1), inside, old)
+    return _maximise(counts.sum(axis=0), counts[lengths].sum(axis=1), inside, old)
 
 
-def _minorise(
+def _maximise(
     counts: NDArray[np.float64], mass: NDArray[np.float64], inside: NDArray[np.float64], old: NDArray[np.float64]
 ) -> NDArray[np.float64]:
+    """argmax_c Σ_d n(d) log c(d) − Σ_w m(w) log Σ_d inside(w, d) c(d), c(d) ≥ FLOOR·max c: Newton in log c.
+
+    In log c the objective is concave, with gradient n(d) − Σ_w m(w) p(d | w) and curvature Σ_w m(w) (diag p − p pᵀ),
+    p(d | w) ∝ inside(w, d) c(d). Steps are shortened until they gain, so that EM stays monotone.
+    """
     if not mass.size:
         return old
-    weights = old.copy()
-    for _ in range(50):
-        below = inside.T @ (mass / (inside @ weights))
-        # A distance that no window holds has neither counts nor a say: it keeps its weight.
-        new = np.where(below > 0, counts / np.maximum(below, 1e-300), weights)
-        new = np.maximum(new / new.max(), 1e-9)
-        done = np.abs(new - weights).max() < 1e-7
-        weights = new
-        if done:
+    held = inside.any(axis=0)  # a distance that no window holds has neither counts nor a say: it keeps its weight
+    weights = np.maximum(old / old.max(), FLOOR)
+    logs, floor = np.log(weights), np.log(FLOOR)
+
+    def value_at(logs: NDArray[np.float64]) -> float:
+        return float(counts[held] @ logs[held] - mass @ np.log(inside @ np.exp(logs)))
+
+    value = value_at(logs)
+    for _ in range(200):
+        share = inside * np.exp(logs)
+        share /= share.sum(axis=1, keepdims=True)
+        slope = counts - mass @ share
+        free = held & ((logs > floor) | (slope > 0))
+        if not free.any() or np.abs(slope[free]).max() <= 1e-9 * mass.sum():
             break
-    return weights
+        part = share[:, free]
+        bend = np.diag(mass @ part) - (part * mass[:, None]).T @ part
+        bend += 1e-10 * np.trace(bend) * np.eye(len(bend))  # a common factor of all weights changes nothing
+        step = np.zeros_like(logs)
+        step[free] = np.linalg.solve(bend, slope[free])
+        length = 1.0
+        while length > 1e-12:
+            tried = np.maximum(logs + length * step, floor)
+            found = value_at(tried)
+            if found > value:
+                break
+            length /= 2
+        else:
+            break  # nothing is gained any more: rounding
+        logs = np.where(held, np.maximum(tried - tried[held].max(), floor), logs)
+        value = value_at(logs)
+    return np.asarray(np.exp(logs))

@@ -19,10 +19,10 @@ from partwise.alignment._posteriors import margin_of, new_work
 from partwise.alignment._schedule import JUMP_KEYS, TrainingCheckpoint, restored, run_plan, stored
 from partwise.alignment._training import MODELS, Training, blocks_of_equal_size
 from partwise.alignment._vocabulary import WordIndex
-from partwise.alignment.association import association
+from partwise.alignment.associations import association
 from partwise.alignment.bitext import Bitext
 from partwise.alignment.matrices import LinkMatrices, LinkPosteriors
-from partwise.alignment.symmetrise import SYMMETRISATIONS, Link, symmetrise
+from partwise.alignment.symmetrisation import SYMMETRISATIONS, Link, symmetrise
 from partwise.estimation.base import StoredModel, thread_count
 from partwise.estimation.conduct import Estimator, check_is_fitted
 from partwise.exceptions import InputError, ParameterError, unknown_name
@@ -278,7 +278,9 @@ class GenerativeAligner(Estimator, StoredModel):
         """p(f_j | e_i) and p(e_i | f_j) from the tables for the words of all pairs; 0 where there is no entry."""
         corpus, cells = self._prepare(X)
         name = self._chosen(model)
-        values = np.where(cells[:, None] >= 0, self.models_[name].tables.pairs[cells], np.float32(0.0))
+        values = np.zeros((len(cells), 2), np.float32)
+        known = cells >= 0  # none, where pruning left no entry at all
+        values[known] = self.models_[name].tables.pairs[cells[known]]
         offsets, columns = corpus.cell_offsets, np.diff(corpus.target_offsets)
         return tuple(LinkMatrices(np.ascontiguousarray(values[:, side]), offsets, columns) for side in (0, 1))  # type: ignore[return-value]
 
@@ -288,7 +290,8 @@ class GenerativeAligner(Estimator, StoredModel):
         Pairs of words that ``prune`` removed count as never together.
         """
         corpus, cells = self._prepare(X)
-        together = np.where(cells >= 0, self.table_.together[cells], 0) if len(self.table_.columns) else 0 * cells
+        together = np.zeros(len(cells), self.table_.together.dtype)
+        together[cells >= 0] = self.table_.together[cells[cells >= 0]]
         counts = []
         for codes, table in ((corpus.source, self.table_.source_count), (corpus.target, self.table_.target_count)):
             counts.append(np.where(codes >= 0, table[codes], 0))

@@ -45,7 +45,7 @@ def alignment_scores(
     Parameters
     ----------
     gold : one GoldLinks a pair, or plain links, which are all sure
-    predicted : one collection of links a pair
+    predicted : one collection of links a pair: tuples (i, j), or the rows of an (n, 2) array
 
     Examples
     --------
@@ -58,13 +58,18 @@ def alignment_scores(
         raise InputError(f"{len(gold)} gold pairs but {len(predicted)} predicted ones")
     counts = np.zeros((len(gold), 4), np.int64)
     for row, wanted, links in zip(counts, gold, predicted, strict=True):
-        target: Any = wanted if hasattr(wanted, "sure") else GoldLinks.of(wanted)
-        found = set(links)
+        target: Any = wanted if hasattr(wanted, "sure") else GoldLinks.of(_links(wanted))
+        found = _links(links)
         row[:] = len(found), len(target.sure), len(found & target.sure), len(found & target.possible)
     total = counts.sum(axis=0)
     precision, recall = (float(ratio(np.array(pair))) for pair in ((total[3], total[0]), (total[2], total[1])))
     f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
     return AlignmentScores(_aer(total), precision, recall, f1, counts)
+
+
+def _links(links: Iterable[Link]) -> set[Link]:
+    """As pairs of integers; an (n, 2) array, as ``Matching.decode`` returns, has rows instead."""
+    return {(int(i), int(j)) for i, j in links}
 
 
 def _aer(counts: NDArray[np.int64]) -> float:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from partwise.exceptions import FormatError, ParameterError, unknown_name
 
-__all__ = ["SETTINGS", "Setting", "add_settings", "gather", "read_config"]
+__all__ = ["SETTINGS", "Setting", "add_settings", "count", "gather", "read_config"]
 
 
 class Kind(NamedTuple):
@@ -41,6 +41,13 @@ def names(text: str) -> tuple[str, ...]:
     if not all(found):
         raise argparse.ArgumentTypeError(f"expected names with commas between them, got {text!r}")
     return found
+
+
+def count(text: str) -> int:
+    """A whole number from 0, for ``--top`` and the like."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0, got {text!r}")
+    return int(text)
 
 
 def loss(text: str) -> str | tuple[float, float]:

@@ -40,7 +40,7 @@ __all__ = ["SequenceLabeler"]
 
 
 class SequenceLabeler(ChainWeights, Estimator):
-    """argmax_y Σ_t w(y_t)·x_t + w(y_{t−k}, …, y_t): a linear chain with any loss and any learner.
+    """argmax_y Σ_t [w(y_t)·x_t + Σ_{j=1..k} w(y_{t−j}, …, y_t)]: a linear chain with any loss and any learner.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class SequenceLabeler(ChainWeights, Estimator):
     max_passes : int, optional
         The learner's own default if absent.
     order : int
-        How many previous labels a transition sees.
+        k, how many previous labels a transition sees; the transitions of all lower orders have weights too.
     scheme : {"IOB2", "IOBES", …}, optional
         Labels are tags of this scheme; sequences that break it are never predicted nor trained on.
     cost : Cost, optional

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from partwise.exceptions import ParameterError
 from partwise.features.layout import ChainFeatures
-from partwise.sequences.tag_schemes import scheme_name
+from partwise.sequences.tag_schemes import join_tag, scheme_name
 from partwise.sequences.tags import spans
 from partwise.structures.chain import Chain
 
@@ -23,16 +23,6 @@ class SpanPrediction(NamedTuple):
     stop: int
     type: str
     probability: float
-
-
-def span_labels(type_: str, length: int, scheme: str) -> list[str]:
-    """The tags of a chunk of that length; the tag after it must not be among those that continue it."""
-    if scheme == "IOB2":
-        return ["B-" + type_] + ["I-" + type_] * (length - 1)
-    begin, inside, end, single = ("B-", "I-", "E-", "S-") if scheme == "IOBES" else ("B-", "I-", "L-", "U-")
-    if length == 1:
-        return [single + type_]
-    return [begin + type_] + [inside + type_] * (length - 2) + [end + type_]
 
 
 def predict_spans(
@@ -61,12 +51,13 @@ def predict_spans(
         for start, stop, type_ in spans(tags, scheme):
             pinned = scores.copy()
             atoms = pinned[: space.n_atoms(i)].reshape(-1, space.n_labels)
-            for t, tag in enumerate(span_labels(type_, stop - start, scheme), start):
-                keep = atoms[t, number[tag]]
+            for t in range(start, stop):  # the tags of a chunk are those it was read from: no others write it
+                keep = atoms[t, number[tags[t]]]
                 atoms[t] = -np.inf
-                atoms[t, number[tag]] = keep
-            if scheme == "IOB2" and stop < len(tags) and "I-" + type_ in number:
-                atoms[stop, number["I-" + type_]] = -np.inf
+                atoms[t, number[tags[t]]] = keep
+            inside = join_tag("I", type_)
+            if scheme == "IOB2" and stop < len(tags) and inside in number:
+                atoms[stop, number[inside]] = -np.inf
             with_span, _ = space.marginals(i, pinned)
             here.append(SpanPrediction(start, stop, type_, float(min(np.exp(with_span - total), 1.0))))
         found.append(here)

@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--viterbi", action="store_true", help="join the best alignments instead of the posteriors")
     group = parser.add_argument_group("training")
     group.add_argument("--raw", metavar="FILE", nargs="+", help="more pairs to train on: one file or two parallel ones")
-    group.add_argument("--iterations", metavar="N", type=int, default=5, help="of EM for each model (default: 5)")
+    group.add_argument("--iterations", metavar="N", type=int, help="of EM for each model (default: 5)")
     group.add_argument("--no-agreement", action="store_true", help="train the two directions independently")
     group.add_argument(
         "--checkpoint", metavar="FILE", help="keep the state there after every iteration, and go on from it"
@@ -99,8 +99,8 @@ def check(args: argparse.Namespace) -> None:
     if args.json and args.format not in (None, "json"):
         raise UsageError(f"--json and --format {args.format} contradict each other")
     if args.model not in TRAINED:
-        for name in ("raw", "checkpoint", "save"):
-            if getattr(args, name) is not None:
+        for name in ("raw", "iterations", "no-agreement", "checkpoint", "save"):
+            if getattr(args, name.replace("-", "_")) not in (None, False):
                 raise UsageError(f"--{name} is for models that are trained here; {args.model!r} is a file")
     files.check_files([*(args.files), *(args.raw or ()), *([args.gold] if args.gold else ())])
     for name in ("save", "report", "checkpoint"):
@@ -116,8 +116,8 @@ def train(args: argparse.Namespace, pairs: files.NamedPairs) -> Any:
 
     settings = _joining(args)
     model = GenerativeAligner(
-        model=args.model, iterations=args.iterations, agree=not args.no_agreement, n_jobs=args.n_jobs,
-        verbose=int(not args.quiet), **settings,
+        model=args.model, iterations=5 if args.iterations is None else args.iterations, agree=not args.no_agreement,
+        n_jobs=args.n_jobs, verbose=int(not args.quiet), **settings,
     )  # fmt: skip
     model.check_settings()
     bitext = pairs.bitext

@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import STATUS, print_json, print_table, size_of
-from partwise.cli.registry import Command
+from partwise.cli.registry import Command, UsageError
+from partwise.cli.settings import count
 from partwise.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _DEFAULTS = {
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file")
     parser.add_argument("--header", action="store_true", help="only what the header says; the weights are not read")
-    parser.add_argument("--top", metavar="N", type=int, default=5, help="so many weights a label (default: 5)")
+    parser.add_argument("--top", metavar="N", type=count, help="so many weights a label (default: 5)")
     parser.add_argument("--label", metavar="LABEL", help="only the weights of this label")
     parser.add_argument("--trace", action="store_true", help="every pass of the training, not only some")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -43,7 +44,12 @@ def run(args: argparse.Namespace) -> None:
     model = find_model(found.kind)
     stages = [found.header] if model is None else model.stage_headers(found.header)
     summary = summarise(args.model, found, stages)
-    weights = None if args.header or model is None or not model.shows_weights else read_weights(args)
+    shown = model is not None and model.shows_weights
+    for name in ("top", "label"):
+        if getattr(args, name) is not None and (args.header or not shown):
+            why = "--header leaves them out" if shown else f"a {found.kind!r} has no weights of labels"
+            raise UsageError(f"--{name} is about the weights of labels, but {why}")
+    weights = read_weights(args) if shown and not args.header else None
     if args.json:
         print_json({**summary, **(weights or {})})
         return
@@ -86,7 +92,7 @@ def read_weights(args: argparse.Namespace) -> dict[str, Any]:
     from partwise.estimation.base import load_model
 
     try:
-        found: dict[str, Any] = load_model(args.model).describe_weights(args.label, args.top)
+        found: dict[str, Any] = load_model(args.model).describe_weights(args.label, 5 if args.top is None else args.top)
     except InputError as error:
         raise InputError(f"{args.model}: {error}") from None
     return found

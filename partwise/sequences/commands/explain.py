@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import print_json
 from partwise.cli.registry import Command, UsageError
+from partwise.cli.settings import count
 from partwise.exceptions import InputError
 from partwise.sequences.commands._files import add_layout, without
 from partwise.sequences.commands._models import context_of, model_layout, open_model
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--for", dest="chosen", metavar="LABEL", help="the label to explain (default: the predicted one)"
     )
     parser.add_argument("--against", metavar="LABEL", help="its rival (default: the best other label)")
-    parser.add_argument("--top", metavar="N", type=int, default=10, help="so many contributions a token (default: 10)")
+    parser.add_argument("--top", metavar="N", type=count, default=10, help="contributions a token (default: 10)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_layout(parser)
 

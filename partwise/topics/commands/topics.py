@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from partwise.cli.registry import Command, UsageError
+from partwise.cli.settings import count
 from partwise.topics.commands import _runs as topic_runs
 from partwise.topics.commands._documents import add_input
 
@@ -97,14 +98,14 @@ def _add_infer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model of partwise topics train")
     parser.add_argument("data", metavar="DATA", help="as in training; with labels, the error is told")
     add_input(parser)
-    parser.add_argument("--top", metavar="N", type=int, default=3, help="so many topics a document (default: 3)")
+    parser.add_argument("--top", metavar="N", type=count, default=3, help="so many topics a document (default: 3)")
     parser.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
     _add_output(parser, "an object a document, with the probabilities of all classes and the shares of all topics")
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model of partwise topics train")
-    parser.add_argument("--top", metavar="N", type=int, default=10, help="so many words (default: 10)")
+    parser.add_argument("--top", metavar="N", type=count, default=10, help="so many words (default: 10)")
     parser.add_argument("--each", action="store_true", help="each topic by itself, not only groups")
     parser.add_argument("--group", metavar="NAME", help="only this class, or 'shared'")
     parser.add_argument("--data", metavar="DATA", help="documents for the report")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterable
 
 from partwise.exceptions import unknown_name
@@ -24,6 +25,7 @@ def symmetrise(forward: Iterable[Link], backward: Iterable[Link], method: str = 
         "intersection" and "union"; "grow": the intersection, and again and again those links of the union that stand
         beside a chosen one and have a word without a link so far; "grow-diag": diagonal neighbours too; "-final": then
         also each other link of a direction with a word that has none; "-final-and": only those with two such words.
+        What is added and in which order follows Moses' ``symal``.
 
     Examples
     --------
@@ -46,16 +48,24 @@ def _grow(
         sources.add(link[0])
         targets.add(link[1])
 
+    # As symal of Moses does: scan after scan over the links in the order of the target, then of the source, until one
+    # adds nothing. A link added ahead of the scan is grown from in this scan, one added behind it in the next.
+    queue = sorted((j, i) for i, j in chosen)
     grown = True
     while grown:
         grown = False
-        # In the order of the target, then the source, as the scripts of Moses do; a link added now is grown from later.
-        for i, j in sorted(chosen, key=lambda link: (link[1], link[0])):
+        at = 0
+        while at < len(queue):
+            j, i = queue[at]
             for di, dj in around:
                 near = (i + di, j + dj)
                 if near in union and near not in chosen and (near[0] not in sources or near[1] not in targets):
                     add(near)
+                    place = bisect(queue, near[::-1])
+                    queue.insert(place, near[::-1])
+                    at += place <= at
                     grown = True
+            at += 1
     for direction in (forward, backward) if final else ():
         for i, j in sorted(direction - chosen, key=lambda link: (link[1], link[0])):
             free = (i not in sources, j not in targets)
