@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,51 +20,31 @@ from partwise.alignment.feature_map import (
     check_fertility,
     fertility_of,
 )
+from partwise.alignment.generative import GenerativeAligner
 from partwise.alignment.gold import gold_links
 from partwise.alignment.link_features import LinkSource
 from partwise.alignment.link_files import Link
 from partwise.alignment.links import Floats, SentencePair, check_pairs
-from partwise.alignment.problems import (
-    alignment_problem,
-    check_learner,
-    fingerprint,
-    link_array,
-    link_costs,
-    training_targets,
-)
+from partwise.alignment.problems import alignment_problem, check_learner, link_array, link_costs, training_targets
 from partwise.alignment.scores import alignment_scores
-from partwise.costs import PartCost
-from partwise.estimation.base import (
-    GuardedCheckpoint,
-    StoredModel,
-    make_learner,
-    make_loss,
-    params_from_json,
-    params_to_json,
-    restore,
-    thread_count,
-)
-from partwise.estimation.conduct import Estimator, check_is_fitted
-from partwise.estimation.results import result_from_json, result_to_json
+from partwise.estimation.base import restore, thread_count
+from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.learned import LearnedEstimator
 from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
-from partwise.progress import Progress
-from partwise.storage import check_writable, pack_strings, unpack_strings
 from partwise.storage import load as load_file
+from partwise.storage import pack_strings, unpack_strings
 from partwise.structures.assignment import Assignment
-
-if TYPE_CHECKING:
-    from partwise.alignment import GenerativeAligner
 
 __all__ = ["WordAligner"]
 
 BLOCK_EDGES = 200_000  # possible links whose features are in memory at a time in prediction
 
 
-class WordAligner(StoredModel, Estimator):
+class WordAligner(LearnedEstimator):
     """argmax over alignments y of Σ_jk w·f(x_jk) y_jk, with fertilities and pairs of links where the model has them.
 
     Eqs. (3.1)–(3.3) of Lacoste-Julien (2009), trained by maximising the margin over gold sentence pairs, eq. (3.5).
@@ -121,7 +100,9 @@ class WordAligner(StoredModel, Estimator):
     """
 
     kind = "word-aligner"
-    info_: dict[str, Any]  # what commands note about the files, if they do
+    usual_loss = "svm"
+    free = ("n_jobs", "verbose", "exact")
+    not_stored = ("generative", "sources")
 
     def __init__(
         self,
@@ -176,13 +157,7 @@ class WordAligner(StoredModel, Estimator):
         if self.time_limit is not None and not self.time_limit > 0:
             raise ParameterError("time_limit", "WordAligner", "a positive number of seconds", self.time_limit)
         check_fertility(self.model, self.max_fertility)
-        thread_count(self.n_jobs)
-        self._settings()
-
-    def _settings(self) -> tuple[Learner, LossFunction]:
-        options = dict(self.learner_options or {})
-        learner = make_learner(self.learner, self.C, self.max_passes, self.random_state, options)
-        return learner, make_loss(self.loss, learner, usual="svm")
+        super().check_settings()
 
     def fit(
         self,
@@ -212,41 +187,29 @@ class WordAligner(StoredModel, Estimator):
         self.check_settings()
         check_learner(*self._settings(), self.model)
         check_pairs(X)
-        gold = gold_links(X, y)
         if len(X) == 0:
             raise InputError("there are no sentence pairs to train on")
         if dev is not None:
             gold_links(*dev)
-        if checkpoint is not None:
-            check_writable(checkpoint)
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, bitext=bitext)
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
+        gold = gold_links(X, y)
         sizes = np.array([(len(source), len(target)) for source, target in X])
         targets = training_targets(sizes, gold, fertility_of(self.model, self.max_fertility), self.infeasible)
         cost = link_costs(gold, targets, sizes, self.false_positive, self.false_negative)
-        self.generative_ = trained_on_raw_text(self.generative, X, bitext, n_jobs=self.n_jobs, verbose=self.verbose)
+        raw = data.get("bitext")
+        self.generative_ = trained_on_raw_text(self.generative, X, raw, n_jobs=self.n_jobs, verbose=self.verbose)
         self.map_ = self._feature_map(common_words(X, self.lexicon_count))
         parts = self.map_(X, keep=[link_array(links.sure) for links in gold])
         self.feature_names_, self.n_pairs_ = parts.names, len(X)
-        problem = alignment_problem(parts, targets, cost, self._settings()[1], thread_count(self.n_jobs))
-        score = None if dev is None else self._scorer(*dev)
-        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, cost, dev))
-        start = None if keep is not None and keep.exists() else self._start(X, y, dev)
-        if start is not None and start.status == "interrupted":
-            self.result_ = Result(np.pad(start.theta, (0, problem.dim - len(start.theta))), [], None, "interrupted", 0)
-        else:
-            self.result_ = self._learn(problem, start, score, callbacks, keep)
-        self.theta_ = self.result_.theta
-        return self
+        return alignment_problem(parts, targets, cost, loss, thread_count(self.n_jobs))
 
-    def _learn(self, problem: Problem, start: Result | None, score: Any, callbacks: Any, keep: Any) -> Result:
-        learner, _ = self._settings()
-        theta = None if start is None else np.pad(start.theta, (0, problem.dim - len(start.theta)))
-        with Progress(learner.max_passes, f"aligner {self.model}") if self.verbose else nullcontext() as progress:
-            watching = [*callbacks, *([progress] if progress is not None else [])]
-            return learner.fit(
-                problem, theta=theta, score=score, patience=self.patience, callbacks=watching, checkpoint=keep
-            )
+    @property
+    def _label(self) -> str:
+        return f"aligner {self.model}"
 
-    def _start(self, X: Any, y: Any, dev: Any) -> Result | None:
+    def _start(self, problem: Problem, X: Any, y: Any, dev: Any) -> Result | None:
         """Where the models with Q begin: at the solution without pairs of links, whose passes cost a fraction."""
         simpler, _, quadratic = self.model.rpartition("+")
         if quadratic != "Q":
@@ -261,19 +224,12 @@ class WordAligner(StoredModel, Estimator):
             self.max_fertility, self.frequent, self.candidates, self.time_limit,
         )  # fmt: skip
 
-    def _fingerprint(self, problem: Problem, cost: PartCost, dev: Any) -> str:
-        unstated = ("generative", "sources", "n_jobs", "verbose", "exact")
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in unstated}
-        held_out = None if dev is None else [list(dev[0]), [sorted(links.possible) for links in gold_links(*dev)]]
-        return fingerprint(problem, cost, sorted(params.items()), held_out)
+    def _evidence(self, dev: Any) -> object:
+        return None if dev is None else [list(dev[0]), [sorted(links.possible) for links in gold_links(*dev)]]
 
-    def _scorer(self, X: Sequence[SentencePair], y: Sequence[Any]) -> Any:
+    def _make_score(self, X: Sequence[SentencePair], y: Sequence[Any]) -> Callable[[Floats], float]:
         gold, parts = gold_links(X, y), self.map_(X)
-
-        def score(theta: Floats) -> float:
-            return 1.0 - alignment_scores(gold, self._decode(parts, theta)).aer
-
-        return score
+        return lambda theta: 1.0 - alignment_scores(gold, self._decode(parts, theta)).aer
 
     # prediction
 
@@ -342,47 +298,31 @@ class WordAligner(StoredModel, Estimator):
 
     # storage
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_is_fitted(self, "theta_")
-        params = {k: v for k, v in self.get_params(deep=False).items() if k not in ("generative", "sources")}
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         inner, arrays = self.generative_.to_state()
         header = {
-            "params": params_to_json(params),
             "generative": inner,
             "sources": len(self.sources),
             "lexicon": [list(side) for side in self.map_.lexicon],
             "pairs": self.n_pairs_,
-            "result": result_to_json(self.result_),
-            "info": getattr(self, "info_", {}),
         }
         arrays = {f"generative/{name}": array for name, array in arrays.items()}
-        arrays["theta"] = self.theta_
         arrays["names_bytes"], arrays["names_offsets"] = pack_strings(self.feature_names_)
         return header, arrays
 
-    @classmethod
-    def from_state(
-        cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], sources: tuple[LinkSource, ...] = ()
-    ) -> Self:
-        from partwise.alignment import GenerativeAligner
-
-        if header["sources"] != len(sources):
-            given = f"{len(sources)} were given" if sources else "WordAligner.load(path, sources=(…)) takes them"
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        if header["sources"] != len(self.sources):
+            given = (
+                f"{len(self.sources)} were given" if self.sources else "WordAligner.load(path, sources=(…)) takes them"
+            )
             raise StorageError(f"it was trained with {header['sources']} sources, which a file cannot hold; {given}")
         own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("generative/")}
-        params = {**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0, "sources": sources}
-        self = cls(GenerativeAligner.from_state(header["generative"], own), **params)
-        self.check_settings()
-        self.generative_ = self.generative  # type: ignore[assignment]
-        self.theta_ = np.asarray(arrays["theta"])
-        self.result_ = result_from_json(header["result"], self.theta_)
+        self.generative = self.generative_ = GenerativeAligner.from_state(header["generative"], own)
         self.feature_names_ = unpack_strings(arrays["names_bytes"], arrays["names_offsets"])
         (first, second), self.n_pairs_ = header["lexicon"], int(header["pairs"])
         self.map_ = self._feature_map((first, second))
         if self.map_([(["a"], ["b"])]).names != self.feature_names_ or len(self.theta_) != len(self.feature_names_):
             raise StorageError("the weights are not those of the features that the settings describe")
-        self.info_ = dict(header.get("info", {}))
-        return self
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mmap: bool = False, sources: tuple[LinkSource, ...] = ()) -> Self:

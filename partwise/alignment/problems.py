@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ __all__ = [
     "InfeasibleLinksError",
     "alignment_problem",
     "check_learner",
-    "fingerprint",
     "link_array",
     "link_costs",
     "training_targets",
@@ -105,13 +103,3 @@ def check_learner(learner: Learner, loss: LossFunction, model: str) -> None:
     space: Any = RelaxedAssignment([(1, 1)]) if quadratic else Matching([(1, 1)])
     nonnegative = np.ones(1, bool) if constrained else None
     learner.check(Problem(space, PartFeatures([([0, 1], [[1.0]])]), [[]], loss, nonnegative=nonnegative))
-
-
-def fingerprint(problem: Problem, costs: PartCost, *more: object) -> str:
-    """Of gold links, costs, and features by the scores that some random weights give; and of ``more``."""
-    digest = hashlib.blake2b(repr(more).encode())
-    digest.update(problem.gold_parts().tobytes())
-    theta = np.random.default_rng(0).normal(size=problem.dim)
-    for i, (p, q) in enumerate(costs.costs):
-        digest.update(problem.scores(i, theta).tobytes() + p.tobytes() + np.float64(q).tobytes())
-    return digest.hexdigest()[:32]

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise.costs import Cost, Hamming, LabelCost
-from partwise.estimation.base import (
-    GuardedCheckpoint,
-    StoredModel,
-    make_learner,
-    make_loss,
-    params_from_json,
-    params_to_json,
-    restore,
-    thread_count,
-)
-from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.base import restore, thread_count
+from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.learned import LearnedEstimator, cost_for
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.features import Features, MatrixFeatures
-from partwise.learners import Certificate, Learner, Record, Result
+from partwise.learners import Learner
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
-from partwise.progress import Progress
-from partwise.storage import check_writable
 from partwise.storage import load as load_file
 from partwise.structures.base import CompiledStructure, Structure, argmax, score_of
 
@@ -40,7 +27,7 @@ __all__ = ["StructuredClassifier"]
 Floats = NDArray[np.float64]
 
 
-class StructuredClassifier(StoredModel, Estimator):
+class StructuredClassifier(LearnedEstimator):
     """argmax_{y ∈ Y(x)} θᵀF(x)χ(y) over any output space, learned with any loss and learner that it has oracles for.
 
     Parameters
@@ -55,15 +42,19 @@ class StructuredClassifier(StoredModel, Estimator):
     learner : str or Learner
     C : float
         Weight of the losses against ½‖θ‖²: larger means less regularisation.
-    cost : Cost, optional
+    cost : Cost, or a function of (X, y) that returns one, optional
         ℓ(y', y), for the loss and for :meth:`score`. The structure's ``default_cost()`` if absent: unless it says
-        otherwise Hamming(), the missed atoms; where an output may also have too many, Hamming(1, 1) counts both.
+        otherwise Hamming(), the missed atoms; where an output may also have too many, Hamming(1, 1) counts both. Costs
+        of single instances (:class:`PartCost`) come from a function, so that they follow the instances into the folds
+        of a cross-validation.
     nonnegative : (dim,) bool, optional
         Weights that must be ≥ 0.
     max_passes : int, optional
         The learner's own default if absent.
     learner_options : dict, optional
         More settings of the learner, such as {"tolerance": 1e-4}.
+    patience : int, optional
+        With a dev set: stop after so many passes without a better score.
     check_oracle : bool
         Before training, call the argmax of every instance once, with scores that favour the gold output: an answer
         that is no output, or that scores less than the gold one, is an error. Switch it off for an argmax that is
@@ -95,6 +86,8 @@ class StructuredClassifier(StoredModel, Estimator):
     """
 
     kind = "structured-classifier"
+    usual_loss = "svm"
+    not_stored = ("structure", "features", "cost", "nonnegative")
 
     def __init__(
         self,
@@ -104,10 +97,11 @@ class StructuredClassifier(StoredModel, Estimator):
         loss: Any = "svm",
         learner: Any = "n_slack",
         C: float = 1.0,
-        cost: Cost | None = None,
+        cost: Cost | Callable[[Any, Any], Cost] | None = None,
         nonnegative: ArrayLike | None = None,
         max_passes: int | None = None,
         learner_options: dict[str, Any] | None = None,
+        patience: int | None = None,
         check_oracle: bool = True,
         random_state: int = 0,
         n_jobs: int = 1,
@@ -122,6 +116,7 @@ class StructuredClassifier(StoredModel, Estimator):
         self.nonnegative = nonnegative
         self.max_passes = max_passes
         self.learner_options = learner_options
+        self.patience = patience
         self.check_oracle = check_oracle
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -134,60 +129,39 @@ class StructuredClassifier(StoredModel, Estimator):
         X: Any,
         y: Sequence[Any],
         *,
+        dev: tuple[Any, Sequence[Any]] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
-    ) -> StructuredClassifier:
+    ) -> Self:
         """Train on the instances X with the outputs y, one each, as the structure's ``encode`` takes them.
 
         Ctrl-C ends training and keeps the best weights that a pass has certified.
 
         Parameters
         ----------
+        dev : (X, y), optional
+            Held-out data: the pass of least cost on it is kept.
         callbacks : of (record, θ) → True to stop
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         """
-        learner, loss = self._settings()
-        if checkpoint is not None:
-            check_writable(checkpoint)
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         space, features = self._read(X)
         problem = Problem(
-            space, features, list(y), loss, self.cost,
+            space, features, list(y), loss, cost_for(self.cost, X, y),
             nonnegative=self.nonnegative, n_threads=thread_count(self.n_jobs),
             guarantee=None if self.check_oracle else _doubted(space, loss.oracle),
         )  # fmt: skip
         learner.check(problem)
         if self.check_oracle and "argmax" in space.oracles:
             _check_oracle(space, list(y))
-        with Progress(learner.max_passes) if self.verbose else nullcontext() as progress:
-            self.result_: Result = learner.fit(
-                problem,
-                callbacks=[*callbacks, *([progress] if progress is not None else [])],
-                checkpoint=None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem)),
-            )
-        self.theta_ = self.result_.theta
-        return self
+        return problem
 
-    def check_settings(self) -> None:
-        """Raise :class:`ParameterError` for settings that cannot be used."""
-        self._settings()
-
-    def _settings(self) -> tuple[Learner, LossFunction]:
-        thread_count(self.n_jobs)
-        loss = make_loss(self.loss, self.learner)
-        options = dict(self.learner_options or {})
-        return make_learner(self.learner, self.C, self.max_passes, self.random_state, options), loss
-
-    def _fingerprint(self, problem: Problem) -> str:
-        """Of settings, gold outputs and features; the last by the scores that some random weights give."""
-        unstated = ("structure", "features", "n_jobs", "verbose")
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in unstated}
-        digest = hashlib.blake2b(repr(sorted(params.items())).encode())
-        theta = np.random.default_rng(0).normal(size=problem.dim)
-        digest.update(problem.gold_parts().tobytes())
-        for i in range(problem.m):
-            digest.update(problem.scores(i, theta).tobytes())
-        return digest.hexdigest()[:32]
+    def _make_score(self, X: Any, y: Sequence[Any]) -> Callable[[Floats], float]:
+        space, features = self._read(X)
+        return lambda theta: -self._mean_cost(X, y, space, self._best(space, features, theta))
 
     def _read(self, X: Any) -> tuple[Structure, Features]:
         """The output spaces and the features of instances."""
@@ -212,63 +186,40 @@ class StructuredClassifier(StoredModel, Estimator):
 
     def predict(self, X: Any) -> list[Any]:
         """The output of largest score of every instance, as the structure's ``decode`` makes it."""
-        space, parts = self._best(X)
-        return [space.decode(i, z) for i, z in enumerate(parts)]
-
-    def _best(self, X: Any) -> tuple[Structure, list[Floats]]:
-        """The parts of the output of largest score of every instance."""
         check_is_fitted(self, "theta_")
         space, features = self._read(X)
-        if len(space) and features.dim != len(self.theta_):
-            raise InputError(f"the features have {features.dim} weights; the model has {len(self.theta_)}")
-        return space, [_argmax(space, i, features.scores(i, self.theta_)) for i in range(len(space))]
+        return [space.decode(i, z) for i, z in enumerate(self._best(space, features, self.theta_))]
+
+    def _best(self, space: Structure, features: Features, theta: Floats) -> list[Floats]:
+        """The parts of the output of largest score of every instance."""
+        if len(space) and features.dim != len(theta):
+            raise InputError(f"the features have {features.dim} weights; the model has {len(theta)}")
+        return [_argmax(space, i, features.scores(i, theta)) for i in range(len(space))]
 
     def score(self, X: Any, y: Sequence[Any]) -> float:
         """Minus the mean cost of the predictions, −1/n Σ_i ℓ(ŷ_i, y_i): 0 is perfect, higher is better."""
-        space, found = self._best(X)
+        check_is_fitted(self, "theta_")
+        space, features = self._read(X)
+        return -self._mean_cost(X, y, space, self._best(space, features, self.theta_))
+
+    def _mean_cost(self, X: Any, y: Sequence[Any], space: Structure, found: Sequence[Floats]) -> float:
         if len(y) != len(found):
             raise InputError(f"X has {len(found)} instances but y has {len(y)}")
-        cost, total = self.cost or space.default_cost(), 0.0
+        cost, total = cost_for(self.cost, X, y) or space.default_cost(), 0.0
         for i, (z, truth) in enumerate(zip(found, y, strict=True)):
             n = space.n_atoms(i)
             p, q = cost.parts(space, i, np.asarray(space.encode(i, truth), float)[:n])
             total += float(p @ z[:n]) + q
-        return -total / max(len(found), 1)
+        return total / max(len(found), 1)
 
     # storage
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_is_fitted(self, "theta_")
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_STORED}
-        certificate = self.result_.certificate
-        header = {
-            "params": params_to_json(params),
-            "cost": _cost_to_json(self.cost),
-            "result": {
-                "trace": [asdict(record) for record in self.result_.trace],
-                "certificate": None if certificate is None else asdict(certificate),
-                "status": self.result_.status,
-                "best_step": self.result_.best_step,
-            },
-        }
-        arrays = {"theta": self.theta_}
-        if self.nonnegative is not None:
-            arrays["nonnegative"] = np.asarray(self.nonnegative)
-        return header, arrays
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        arrays = {} if self.nonnegative is None else {"nonnegative": np.asarray(self.nonnegative)}
+        return {"cost": _cost_to_json(self.cost)}, arrays
 
-    @classmethod
-    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        params = {**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0}
-        model = cls(**params, cost=_cost_from_json(header["cost"]), nonnegative=arrays.get("nonnegative"))
-        model.check_settings()
-        model.theta_ = arrays["theta"]
-        if model.theta_.ndim != 1 or model.theta_.dtype != np.float64 or not np.isfinite(model.theta_).all():
-            raise StorageError("theta is not a vector of finite float64 numbers")
-        result = header["result"]
-        certificate = None if result["certificate"] is None else Certificate(**result["certificate"])
-        trace = [Record(**record) for record in result["trace"]]
-        model.result_ = Result(model.theta_, trace, certificate, result["status"], int(result["best_step"]))
-        return model
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.cost, self.nonnegative = _cost_from_json(header["cost"]), arrays.get("nonnegative")
 
     @classmethod
     def load(
@@ -277,7 +228,7 @@ class StructuredClassifier(StoredModel, Estimator):
         *,
         structure: Callable[[Any], Structure] | None = None,
         features: Callable[[Any], Features | Sequence[Any]] | None = None,
-        cost: Cost | None = None,
+        cost: Cost | Callable[[Any, Any], Cost] | None = None,
         mmap: bool = False,
     ) -> Self:
         """Read a model written by :meth:`save`. Nothing in the file is executed.
@@ -292,15 +243,12 @@ class StructuredClassifier(StoredModel, Estimator):
         return model.set_params(structure=structure, features=features, cost=model.cost if cost is None else cost)
 
 
-_NOT_STORED = ("structure", "features", "cost", "nonnegative")
-
-
-def _cost_to_json(cost: Cost | None) -> Any:
+def _cost_to_json(cost: Any) -> Any:
     if isinstance(cost, LabelCost):
         return {"labels": cost.cost.tolist()}
     if isinstance(cost, Hamming):
         return {"hamming": [cost.false_positive, cost.false_negative]}
-    return None if cost is None else {"own": type(cost).__name__}
+    return None if cost is None else {"own": getattr(cost, "__name__", type(cost).__name__)}
 
 
 def _cost_from_json(stored: Any) -> Cost | None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +12,15 @@ from numpy.typing import NDArray
 from partwise._memory import give_back
 from partwise.costs import Cost
 from partwise.data.columns import CodedColumn, Columns
-from partwise.estimation.base import GuardedCheckpoint, make_learner, make_loss, thread_count
-from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.base import make_loss, thread_count
+from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.learned import cost_for
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.layout import ChainFeatures
-from partwise.learners import Learner, Result
+from partwise.learners import Learner
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
-from partwise.progress import Progress
 from partwise.sequences import _decoding
 from partwise.sequences.chunks import chunk_scores
 from partwise.sequences.encoders import Rows, make_encoder
@@ -33,13 +31,12 @@ from partwise.sequences.tag_schemes import scheme_name
 from partwise.sequences.tags import legal_transitions
 from partwise.sequences.tokens import token_accuracy
 from partwise.sequences.weights import ChainWeights
-from partwise.storage import check_writable
 from partwise.structures.chain import Chain
 
 __all__ = ["SequenceLabeler"]
 
 
-class SequenceLabeler(ChainWeights, Estimator):
+class SequenceLabeler(ChainWeights):
     """argmax_y Σ_t [w(y_t)·x_t + Σ_{j=1..k} w(y_{t−j}, …, y_t)]: a linear chain with any loss and any learner.
 
     Parameters
@@ -60,7 +57,7 @@ class SequenceLabeler(ChainWeights, Estimator):
         k, how many previous labels a transition sees; the transitions of all lower orders have weights too.
     scheme : {"IOB2", "IOBES", …}, optional
         Labels are tags of this scheme; sequences that break it are never predicted nor trained on.
-    cost : Cost, optional
+    cost : Cost, or a function of (X, y) that returns one, optional
         What losses with γ > 0 count; Hamming if absent.
     features : {"observed", "all"}
         Weights for the (attribute, label) pairs seen in training, or for all of them.
@@ -107,7 +104,7 @@ class SequenceLabeler(ChainWeights, Estimator):
         max_passes: int | None = None,
         order: int = 1,
         scheme: str | None = None,
-        cost: Cost | None = None,
+        cost: Cost | Callable[[Any, Any], Cost] | None = None,
         features: str = "observed",
         min_count: int = 1,
         hashing: int | None = None,
@@ -145,7 +142,7 @@ class SequenceLabeler(ChainWeights, Estimator):
         dev: tuple[Any, Any] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
-    ) -> SequenceLabeler:
+    ) -> Self:
         """Train on sequences X with labels y.
 
         Parameters
@@ -158,9 +155,9 @@ class SequenceLabeler(ChainWeights, Estimator):
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         """
-        learner, loss = self._settings()
-        if checkpoint is not None:
-            check_writable(checkpoint)
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
         rows = encoder.fit_transform(X)
         give_back(int(rows.offsets[-1]))
@@ -168,19 +165,21 @@ class SequenceLabeler(ChainWeights, Estimator):
         gold = encode_labels(y, classes, rows.offsets)
         layout = rows.layout(gold.codes, len(classes), self.features == "all")
         self.encoder_, self.layout_, self.classes_ = encoder, layout, classes
-        problem = self._problem(rows, gold, loss, learner)
-        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(rows, gold))
-        del rows, gold  # packed by now, and the memory is better used by the learner
-        self._train(problem, learner, None, dev, callbacks, keep)
-        return self
+        return self._problem(rows, gold, loss, learner, cost_for(self.cost, X, y))
 
-    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> SequenceLabeler:
+    def _make_score(self, X: Any, y: Any) -> Callable[[NDArray[np.float64]], float]:
+        rows, truth = self.encoder_.transform(X), _as_lists(y)
+        packed = rows.pack(self.layout_)
+        return lambda theta: self._score(truth, self._decode(rows, None, theta, packed))
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
         """One pass of an online learner over more data.
 
         The first call fixes the attributes (use ``hashing`` for an open vocabulary) and takes all the labels that
         will ever occur in ``classes``.
         """
-        learner, loss = self._settings(passes=1)
+        self.check_settings()
+        learner, loss = self._settings(max_passes=1)
         if not hasattr(learner, "shuffle"):
             raise ParameterError("learner", "partial_fit", "an online one: dca, sgd, perceptron or mira", self.learner)
         start = None
@@ -195,26 +194,21 @@ class SequenceLabeler(ChainWeights, Estimator):
         else:
             rows, start = self.encoder_.transform(X), self.theta_
         gold = encode_labels(y, self.classes_, rows.offsets)
-        self._train(self._problem(rows, gold, loss, learner), learner, start, None, (), None)
-        return self
+        problem = self._problem(rows, gold, loss, learner, cost_for(self.cost, X, y))
+        return self._train(problem, learner, theta=start)
 
     def check_settings(self) -> None:
-        self._settings()
-
-    def _settings(self, passes: int | None = None) -> tuple[Learner, LossFunction]:
-        """The learner and the loss, all settings having been checked."""
         if self.features not in ("observed", "all"):
             raise ParameterError("features", "SequenceLabeler", "'observed' or 'all'", self.features)
         if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= 8:
             raise ParameterError("order", "SequenceLabeler", "an integer from 1 to 8", self.order)
         if self.scheme is not None:
             scheme_name(self.scheme)
-        thread_count(self.n_jobs)
-        loss = make_loss(self.loss, self.learner)
-        limit = self.max_passes if passes is None else passes
-        return make_learner(self.learner, self.C, limit, self.random_state, dict(self.learner_options or {})), loss
+        super().check_settings()
 
-    def _problem(self, rows: Rows, gold: GoldLabels, loss: LossFunction, learner: Learner) -> Problem:
+    def _problem(
+        self, rows: Rows, gold: GoldLabels, loss: LossFunction, learner: Learner, cost: Cost | None
+    ) -> Problem:
         tied = not learner.needs & Chain.untied_oracles  # the weights are the same; training may want every position
         space = self._space(rows.offsets, self.scheme, tied=tied)
         outputs: Any = gold.sequences()
@@ -223,7 +217,7 @@ class SequenceLabeler(ChainWeights, Estimator):
         packed, n = rows.pack(self.layout_), len(self.classes_)
         features = ChainFeatures(packed, self.layout_.dim, n, self.order, tied=tied)
         try:
-            return Problem(space, features, outputs, loss, self.cost, n_threads=thread_count(self.n_jobs))
+            return Problem(space, features, outputs, loss, cost, n_threads=thread_count(self.n_jobs))
         except InputError as error:
             raise InputError(f"{error} ({self._legend()})") from None
 
@@ -236,44 +230,6 @@ class SequenceLabeler(ChainWeights, Estimator):
             legal = legal_transitions(list(self.classes_), scheme)
             rules = {"transitions": legal.allowed, "start": legal.start, "stop": legal.stop}
         return Chain(np.diff(offsets), len(self.classes_), order=self.order, tied=tied, allowed=allowed, **rules)
-
-    def _train(
-        self,
-        problem: Problem,
-        learner: Learner,
-        theta: NDArray[np.float64] | None,
-        dev: tuple[Any, Any] | None,
-        callbacks: Iterable[Callback],
-        checkpoint: Any,
-    ) -> None:
-        score = None
-        if dev is not None:
-            dev_rows = self.encoder_.transform(dev[0])
-            packed = dev_rows.pack(self.layout_)
-            truth = _as_lists(dev[1])
-
-            def score(weights: NDArray[np.float64]) -> float:
-                return self._score(truth, self._decode(dev_rows, None, weights, packed))
-
-        with Progress(learner.max_passes) if self.verbose else nullcontext() as progress:
-            self.result_: Result = learner.fit(
-                problem,
-                theta=theta,
-                score=score,
-                patience=self.patience,
-                callbacks=[*callbacks, *([progress] if progress is not None else [])],
-                checkpoint=checkpoint,
-            )
-        self.theta_ = self.result_.theta
-
-    def _fingerprint(self, rows: Rows, gold: GoldLabels) -> str:
-        # Neither threads nor messages change the result, so a run may go on with others.
-        params = {key: value for key, value in self.get_params().items() if key not in ("n_jobs", "verbose")}
-        digest = hashlib.blake2b(repr(sorted(params.items(), key=str)).encode())
-        arrays: list[NDArray[Any]] = [rows.offsets, gold.codes, *rows.arrays()]
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return digest.hexdigest()[:32]
 
     # prediction
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise._math import transition_blocks
-from partwise.estimation.base import StoredModel, params_from_json, params_to_json
+from partwise.estimation.learned import LearnedEstimator
 from partwise.exceptions import InputError, StorageError
 from partwise.features.layout import DenseLayout, RowLayout, output_type
-from partwise.learners.base import Certificate, Record, Result
 from partwise.sequences.encoders import restore_encoder
 
 __all__ = ["ChainWeights", "Weight"]
@@ -26,19 +24,13 @@ class Weight(NamedTuple):
     weight: float
 
 
-class ChainWeights(StoredModel):
-    """What a fitted chain model knows, by name. Needs encoder_, layout_, classes_, theta_ and result_."""
+class ChainWeights(LearnedEstimator):
+    """What a fitted chain model knows, by name. Needs encoder_, layout_, classes_ and theta_."""
 
     encoder_: Any
     layout_: RowLayout | DenseLayout
     classes_: list[Any]
-    theta_: NDArray[np.float64]
-    result_: Result
-    info_: dict[str, Any]  # notes of whoever made the model, JSON-able and kept with it; may be absent
     order: int
-
-    def check_settings(self) -> None:
-        """Raise :class:`ParameterError` for a constructor argument out of its range."""
 
     def attribute_names(self) -> list[str]:
         """Names of the attributes, by number; made once."""
@@ -111,55 +103,32 @@ class ChainWeights(StoredModel):
 
     # storage
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         encoder_header, arrays = self.encoder_.to_state()
         arrays = {f"encoder/{name}": array for name, array in arrays.items()}
-        arrays["theta"] = self.theta_
         layout: dict[str, Any] = {"n_attributes": self.layout_.n_attributes}
         if isinstance(self.layout_, RowLayout):
             layout["n_dense"] = self.layout_.n_dense
             for name in ("rank", "mask", "pair_start", "pair_output"):
                 arrays[f"layout/{name}"] = getattr(self.layout_, name)
-        certificate = self.result_.certificate
         header = {
-            "params": params_to_json(self.get_params(deep=False)),  # type: ignore[attr-defined]
             "classes": [c.item() if isinstance(c, np.generic) else c for c in self.classes_],
             "encoder": {"kind": self.encoder_.kind, **encoder_header},
             "layout": layout,
-            "result": {
-                "trace": [asdict(record) for record in self.result_.trace],
-                "certificate": None if certificate is None else asdict(certificate),
-                "status": self.result_.status,
-                "best_step": self.result_.best_step,
-            },
-            "info": getattr(self, "info_", {}),
         }
         return header, arrays
 
-    @classmethod
-    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        # threads and messages are the business of whoever uses the model, not of the file
-        model = cls(**{**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0})
-        model.check_settings()
-        model.classes_ = list(header["classes"])
-        kinds = {type(label) for label in model.classes_}
-        if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(model.classes_)) < len(model.classes_):
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.classes_ = list(header["classes"])
+        kinds = {type(label) for label in self.classes_}
+        if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(self.classes_)) < len(self.classes_):
             raise StorageError("the labels are not distinct strings or numbers")
-        model.theta_ = arrays["theta"]
         own = {name[8:]: array for name, array in arrays.items() if name.startswith("encoder/")}
-        model.encoder_ = restore_encoder(header["encoder"]["kind"], header["encoder"], own)
-        model.layout_ = _restore_layout(header["layout"], arrays, len(model.classes_))
-        expected = model.layout_.dim + int(transition_blocks(len(model.classes_), model.order)[-1])
-        if model.theta_.shape != (expected,) or model.theta_.dtype != np.float64:
-            raise StorageError(f"theta has shape {model.theta_.shape}; expected ({expected},) of float64")
-        if not np.isfinite(model.theta_).all():
-            raise StorageError("theta holds NaN or infinity")
-        result = header["result"]
-        certificate = None if result["certificate"] is None else Certificate(**result["certificate"])
-        trace = [Record(**record) for record in result["trace"]]
-        model.result_ = Result(model.theta_, trace, certificate, result["status"], int(result["best_step"]))
-        model.info_ = dict(header.get("info", {}))
-        return model
+        self.encoder_ = restore_encoder(header["encoder"]["kind"], header["encoder"], own)
+        self.layout_ = _restore_layout(header["layout"], arrays, len(self.classes_))
+        expected = self.layout_.dim + int(transition_blocks(len(self.classes_), self.order)[-1])
+        if len(self.theta_) != expected:
+            raise StorageError(f"theta has {len(self.theta_)} weights; expected {expected}")
 
 
 def _restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_labels: int) -> Any:

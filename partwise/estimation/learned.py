@@ -1,0 +1,261 @@
+"""The shell of every estimator whose weights a learner finds.
+
+A task says how its data become a problem and how outputs are scored on held-out data; settings, learner and loss, dev
+set and patience, callbacks, progress, checkpoints, the result and the model file are here, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.costs import Cost, PartCost
+from partwise.estimation.base import (
+    GuardedCheckpoint,
+    StoredModel,
+    make_learner,
+    make_loss,
+    params_from_json,
+    params_to_json,
+    thread_count,
+)
+from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.results import result_from_json, result_to_json
+from partwise.exceptions import InputError, ParameterError
+from partwise.learners import Learner, Result
+from partwise.learners.base import Callback
+from partwise.losses import LossFunction
+from partwise.problem import Problem
+from partwise.progress import Progress
+from partwise.storage import check_writable
+
+__all__ = ["LearnedEstimator", "cost_for", "problem_digest"]
+
+Floats = NDArray[np.float64]
+State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+Score = Callable[[Floats], float]
+
+
+class LearnedEstimator(StoredModel, Estimator):
+    """θ = argmin λ/2 ‖θ‖² + 1/m Σ_i L(θ; x_i, y_i): an estimator whose weights a learner finds.
+
+    The constructor of a subclass stores its arguments, among them those of every estimator: ``loss``, ``learner``,
+    ``C``, ``max_passes``, ``learner_options``, ``patience``, ``random_state``, ``n_jobs`` and ``verbose``. Its ``fit``
+    calls :meth:`_fit`. It defines
+
+    * ``_make_problem(X, y, learner, loss)``: reads the data, keeps what prediction needs, returns what is to be solved;
+    * ``_make_score(X, y)``: a function θ → score on held-out data, higher is better, where ``fit`` takes a dev set;
+    * ``_own_state()`` and ``_restore(header, arrays)``: what a model file holds beside settings, weights and result.
+
+    Attributes
+    ----------
+    theta_ : (dim,) weights
+    result_ : Result with the trace, the certificate and the status
+    info_ : dict, notes of whoever made the model, JSON-able and kept with it
+    """
+
+    usual_loss: ClassVar[str] = "crf"  # where neither the user nor the learner has one of its own
+    #: Parameters that change neither the problem nor the way to its solution: a training may go on with others.
+    free: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
+    #: Parameters that a file cannot hold.
+    not_stored: ClassVar[tuple[str, ...]] = ()
+
+    loss: Any
+    learner: Any
+    C: float
+    max_passes: int | None
+    learner_options: dict[str, Any] | None
+    random_state: int
+    n_jobs: int
+    verbose: int
+    theta_: Floats
+    result_: Result
+    info_: dict[str, Any]
+
+    # what a task defines
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
+        """What the learner is to solve."""
+        raise NotImplementedError
+
+    def _make_score(self, X: Any, y: Any) -> Score:
+        """θ → score on held-out data."""
+        raise NotImplementedError
+
+    def _start(self, problem: Problem, X: Any, y: Any, dev: Any) -> Result | None:
+        """Where to begin, if not at zero: the result of a simpler training, whose weights are the first of these."""
+        return None
+
+    def _evidence(self, dev: Any) -> object:
+        """What a checkpoint must agree with beside settings and problem; its ``repr`` counts."""
+        return None
+
+    def _own_state(self) -> State:
+        """(header, arrays) of what the model is beside settings, weights and result."""
+        return {}, {}
+
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Take up what ``_own_state`` has written; ``theta_`` and the settings are there."""
+
+    @property
+    def _label(self) -> str:
+        """What the progress bar says."""
+        return "training"
+
+    # settings
+
+    def check_settings(self) -> None:
+        """Raise :class:`ParameterError` for a setting that cannot be used, before anything is read."""
+        thread_count(self.n_jobs)
+        patience = getattr(self, "patience", None)
+        if patience is not None and (isinstance(patience, bool) or not patience >= 1):
+            raise ParameterError("patience", type(self).__name__, "a positive integer", patience)
+        self._settings()
+
+    def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
+        """The learner and the loss."""
+        limit = self.max_passes if max_passes is None else max_passes
+        options = dict(self.learner_options or {})
+        learner = make_learner(self.learner, self.C, limit, self.random_state, options)
+        return learner, make_loss(self.loss, self.learner, usual=self.usual_loss)
+
+    # training
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        **data: Any,
+    ) -> Self:
+        """``fit`` of every estimator; ``data`` goes to ``_make_problem``. Ctrl-C keeps the best weights so far."""
+        self.check_settings()
+        learner, loss = self._settings()
+        if checkpoint is not None:
+            check_writable(checkpoint)
+        problem = self._make_problem(X, y, learner, loss, **data)
+        score = None if dev is None else self._make_score(*dev)
+        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, dev))
+        start = None if keep is not None and keep.exists() else self._start(problem, X, y, dev)
+        theta = None if start is None else np.pad(start.theta, (0, problem.dim - len(start.theta)))
+        if start is not None and theta is not None and start.status == "interrupted":
+            return self._take(Result(theta, [], None, "interrupted", 0))
+        return self._train(problem, learner, theta=theta, score=score, callbacks=callbacks, checkpoint=keep)
+
+    def _train(
+        self,
+        problem: Problem,
+        learner: Learner,
+        *,
+        theta: Floats | None = None,
+        score: Score | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: GuardedCheckpoint | None = None,
+    ) -> Self:
+        """Run the learner and keep what it found."""
+        with Progress(learner.max_passes, self._label) if self.verbose else nullcontext() as progress:
+            result = learner.fit(
+                problem,
+                theta=theta,
+                score=score,
+                patience=getattr(self, "patience", None),
+                callbacks=[*callbacks, *([progress] if progress is not None else [])],
+                checkpoint=checkpoint,
+            )
+        return self._take(result)
+
+    def _take(self, result: Result) -> Self:
+        self.result_, self.theta_ = result, result.theta
+        return self
+
+    def _fingerprint(self, problem: Problem, dev: Any) -> str:
+        """Of settings and data, so that a checkpoint is not taken for that of another run."""
+        free = {*self.free, *self.not_stored}
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in free}
+        # what JSON cannot say (a cost, a function) shows in the problem, and its repr may be an address
+        plain = {name: type(params[name]).__name__ if _opaque(value) else value
+                 for name, value in params_to_json(params).items()}  # fmt: skip
+        digest = hashlib.blake2b(repr(sorted(plain.items())).encode())
+        digest.update(repr((dev is None, self._evidence(dev))).encode())
+        digest.update(problem_digest(problem))
+        return digest.hexdigest()[:32]
+
+    # storage
+
+    def to_state(self) -> State:
+        check_is_fitted(self, "theta_")
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in self.not_stored}
+        own, arrays = self._own_state()
+        header = {
+            "params": params_to_json(params),
+            **own,
+            "result": result_to_json(self.result_),
+            "info": getattr(self, "info_", {}),
+        }
+        return header, {**arrays, "theta": self.theta_}
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], **given: Any) -> Self:
+        """The model of a stored state; ``given``: parameters that a file cannot hold."""
+        # threads and messages are the business of whoever uses the model, not of the file
+        model = cls(**{**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0, **given})
+        model.check_settings()
+        model._take(result_from_json(header["result"], np.asarray(arrays["theta"])))
+        model.info_ = dict(header.get("info", {}))
+        model._restore(header, arrays)
+        return model
+
+
+def cost_for(cost: Any, X: Any, y: Any) -> Cost | None:
+    """The cost of these instances: ``cost`` itself, or what it says as a function of (X, y).
+
+    A :class:`PartCost` holds the costs of single instances, so it cannot follow a selection of them (a fold of a
+    cross-validation); a function of the instances can.
+    """
+    if cost is None or isinstance(cost, Cost):
+        found = cost
+    elif callable(cost):
+        found = cost(X, y)
+    else:
+        raise ParameterError("cost", "partwise", "a Cost, or a function of (X, y) that returns one", cost)
+    if found is not None and not isinstance(found, Cost):
+        raise ParameterError("cost", "partwise", "a function of (X, y) that returns a Cost", found)
+    if isinstance(found, PartCost) and len(found.costs) != len(X):
+        raise InputError(
+            f"the PartCost is of {len(found.costs)} instances, X has {len(X)}; where instances are selected, as in a "
+            "cross-validation, give a function of (X, y) that makes the PartCost of those that it gets"
+        )
+    return found
+
+
+def problem_digest(problem: Problem) -> bytes:
+    """Of gold outputs, costs and features; the last by the scores that some random weights give."""
+    digest = hashlib.blake2b()
+    for array in _arrays((problem.data.gold, problem.data.cost)):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    theta = np.random.default_rng(0).normal(size=problem.dim)
+    for i in range(problem.m):
+        digest.update(problem.scores(i, theta).tobytes())
+    return digest.digest()
+
+
+def _opaque(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"repr"}
+
+
+def _arrays(pack: Any) -> Iterator[NDArray[Any]]:
+    """The arrays of nested packs, in order; numbers among them as arrays."""
+    if isinstance(pack, tuple):
+        for item in pack:
+            yield from _arrays(item)
+    elif isinstance(pack, np.ndarray | int | float | np.generic):
+        yield np.asarray(pack)
