@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import composite, kernel, native
 from partwise._threads import Threads
-from partwise.costs import Cost
+from partwise.costs import Cost, Hamming
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.features.base import Features, accumulate, feature_scores
 from partwise.features.given import GivenScores, packed_scores
@@ -188,7 +188,7 @@ class Problem:
             raise InputError("a problem needs at least one instance")
         self.space, self.features, self.n_threads = space, features, n_threads
         self.loss = Loss.named(loss) if isinstance(loss, str) else loss
-        self.cost = cost or space.default_cost()
+        self.cost = cost or Hamming(*space.default_cost())
         self.guarantee = space.guarantee(self.loss.oracle) if guarantee is None else guarantee
         if self.guarantee not in GUARANTEES:
             raise ParameterError("guarantee", "Problem", f"one of {', '.join(GUARANTEES)}", self.guarantee)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -95,20 +97,6 @@ class GuardedCheckpoint:
 
 
 MODELS: dict[str, type[StoredModel]] = {}
-# The module whose import makes a kind known.
-_HOMES = {
-    "count-text": "partwise.topics.text",
-    "dependency-parser": "partwise.parsing.parser",
-    "disclda": "partwise.topics.disclda",
-    "generative-aligner": "partwise.alignment.generative",
-    "graph-labeler": "partwise.graphs.labeler",
-    "lda": "partwise.topics.lda",
-    "sequence-labeler": "partwise.sequences.labeler",
-    "stacked-labeler": "partwise.sequences.stacked",
-    "structured-classifier": "partwise.estimation.structured",
-    "text-topics": "partwise.topics.texts",
-    "word-aligner": "partwise.alignment.aligner",
-}
 
 
 class StoredModel:
@@ -157,10 +145,20 @@ class StoredModel:
         return restore(cls, path, stored.header, stored.arrays)
 
 
+@functools.cache
+def _homes() -> dict[str, str]:
+    """The module of each kind, as the files ``kinds.py`` of the packages say."""
+    found: dict[str, str] = {}
+    root = Path(__file__).parents[1]
+    for path in sorted(root.glob("*/kinds.py")):
+        found |= importlib.import_module(f"partwise.{path.parent.name}.kinds").KINDS
+    return found
+
+
 def find_model(kind: str) -> type[StoredModel] | None:
     """The class of a kind of model; None where nobody has registered it."""
-    if kind in _HOMES:
-        importlib.import_module(_HOMES[kind])
+    if kind not in MODELS and kind in _homes():
+        importlib.import_module(_homes()[kind])
     return MODELS.get(kind)
 
 
@@ -169,7 +167,7 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     stored = load_file(path, mmap=mmap)
     found = find_model(stored.kind)
     if found is None:
-        known = ", ".join(sorted({*MODELS, *_HOMES}))
+        known = ", ".join(sorted({*MODELS, *_homes()}))
         raise StorageError(f"{os.fspath(path)}: holds a {stored.kind!r}; expected one of {known}")
     return restore(found, path, stored.header, stored.arrays)
 

@@ -43,8 +43,8 @@ class StructuredClassifier(LearnedEstimator):
     C : float
         Weight of the losses against ½‖θ‖²: larger means less regularisation.
     cost : Cost, or a function of (X, y) that returns one, optional
-        ℓ(y', y), for the loss and for :meth:`score`. The structure's ``default_cost()`` if absent: unless it says
-        otherwise Hamming(), the missed atoms; where an output may also have too many, Hamming(1, 1) counts both. Costs
+        ℓ(y', y), for the loss and for :meth:`score`. Hamming with the structure's ``default_cost()`` if absent: unless
+        it says otherwise the missed atoms; where an output may also have too many, Hamming(1, 1) counts both. Costs
         of single instances (:class:`PartCost`) come from a function, so that they follow the instances into the folds
         of a cross-validation.
     nonnegative : (dim,) bool, optional
@@ -205,7 +205,7 @@ class StructuredClassifier(LearnedEstimator):
     def _mean_cost(self, X: Any, y: Sequence[Any], space: Structure, found: Sequence[Floats]) -> float:
         if len(y) != len(found):
             raise InputError(f"X has {len(found)} instances but y has {len(y)}")
-        cost, total = cost_for(self.cost, X, y) or space.default_cost(), 0.0
+        cost, total = cost_for(self.cost, X, y) or Hamming(*space.default_cost()), 0.0
         for i, (z, truth) in enumerate(zip(found, y, strict=True)):
             n = space.n_atoms(i)
             p, q = cost.parts(space, i, np.asarray(space.encode(i, truth), float)[:n])

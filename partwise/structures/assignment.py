@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +17,6 @@ from partwise.structures.atoms import LinkAtoms
 from partwise.structures.base import Floats, Solution, Structure, score_of
 from partwise.structures.matching import Matching
 from partwise.structures.registry import register_structure
-
-if TYPE_CHECKING:
-    from partwise.costs import Cost
 
 __all__ = ["PAIRS", "Assignment", "RelaxedAssignment"]
 
@@ -119,7 +116,7 @@ class Assignment(Structure):
         """(J, K) of instance i."""
         return self.matching.size(i)
 
-    def default_cost(self) -> Cost:
+    def default_cost(self) -> tuple[float, float]:
         """That of a matching: wrong links and missed links."""
         return self.matching.default_cost()
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,9 +51,6 @@ from partwise.structures.oracles import (
     support_argmin,
     work_size,
 )
-
-if TYPE_CHECKING:
-    from partwise.costs import Cost
 
 __all__ = [
     "GUARANTEES",
@@ -152,14 +149,12 @@ class Structure(ABC):
         """How many of the first parts a cost may count; all of them unless a subclass says otherwise."""
         return self.n_parts(i)
 
-    def default_cost(self) -> Cost:
-        """The cost of a problem that names none: the number of missed atoms, of labels the number of wrong ones.
+    def default_cost(self) -> tuple[float, float]:
+        """(c⁺, c⁻) of a wrong and a missed atom in problems that name no cost: the number of missed atoms, (0, 1).
 
         A structure whose outputs differ in their number of atoms overrides this, or wrong atoms would be free.
         """
-        from partwise.costs import Hamming
-
-        return Hamming()
+        return 0.0, 1.0
 
     def atoms(self, i: int) -> Any:
         """Where the atoms of instance i lie: a NamedTuple of integer arrays with one entry per atom.

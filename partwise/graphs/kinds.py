@@ -1,0 +1,5 @@
+"""Kinds of model files, and the module that reads each."""
+
+KINDS = {
+    "graph-labeler": "partwise.graphs.labeler",
+}
