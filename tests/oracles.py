@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Any
 
@@ -21,95 +20,19 @@ from numpy.typing import NDArray
 
 from partwise.exceptions import InputError
 from partwise.structures.base import Structure
+from partwise.testing.enumeration import Enumeration, nearest_in_hull, part_table
+
+__all__ = ["Enumeration", "nearest_in_hull", "part_table"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Enumeration:
-    """All outputs of one instance, the parts of each, and some outputs that the constraints forbid."""
-
-    outputs: list[Any]
-    parts: Floats  # (outputs, parts)
-    forbidden: list[Any]
-    corners: Floats | None = None  # of the polytope of the projection, where the outputs are only some of them
-
-    @property
-    def hull(self) -> Floats:
-        """The corners of the polytope onto which the structure projects."""
-        return self.parts if self.corners is None else self.corners
-
-    def values(self, scores: Floats) -> Floats:
-        """s·z of every output, 0·(−inf) counting as 0."""
-        hopeless = np.isneginf(scores)
-        values = self.parts @ np.where(hopeless, 0.0, scores)
-        values[(self.parts[:, hopeless] != 0).any(axis=1)] = -np.inf
-        return values
-
-    def log_partition(self, scores: Floats) -> float:
-        """log Z = log Σ_y exp(s·z)."""
-        values = self.values(scores)
-        top = values.max()
-        return float(top) if top == -np.inf else float(top + math.log(np.exp(values - top).sum()))
-
-    def probabilities(self, scores: Floats) -> Floats:
-        """p(y) = exp(s·z) / Z."""
-        values = self.values(scores)
-        weights = np.exp(values - values.max())
-        return weights / weights.sum()
-
-    def marginals(self, scores: Floats) -> Floats:
-        """E[z] = Σ_y p(y) z."""
-        return self.probabilities(scores) @ self.parts
-
-    def entropy(self, scores: Floats) -> float:
-        """H = −Σ_y p(y) log p(y)."""
-        p = self.probabilities(scores)
-        p = p[p > 0]
-        return float(-(p * np.log(p)).sum())
-
-    def best_values(self, scores: Floats, k: int) -> Floats:
-        """The k largest finite scores, largest first."""
-        values = np.sort(self.values(scores))[::-1]
-        return values[values > -np.inf][:k]
-
-    def project(self, point: Floats) -> Floats:
-        """The nearest point of the convex hull; a coordinate of −inf must stay 0."""
-        hopeless = np.isneginf(point)
-        vertices = self.hull[~(self.hull[:, hopeless] != 0).any(axis=1)]
-        return nearest_in_hull(vertices, np.where(hopeless, 0.0, point))
-
-
-def nearest_in_hull(vertices: Floats, point: Floats) -> Floats:
-    """argmin ‖z − point‖² over the convex hull of the rows of ``vertices``.
-
-    A quadratic program in disguise: with w_j = vertex_j − point, the nonnegative least-squares problem
-    min ‖Σ_j λ_j w_j‖² + (Σ_j λ_j − 1)² has its solution on the ray of the weights of the nearest point.
-    """
-    arrows = vertices - point
-    arrows = arrows / max(np.abs(arrows).max(), 1e-300)
-    system = np.vstack([arrows.T, np.ones(len(vertices))])
-    weights, _ = scipy.optimize.nnls(system, np.append(np.zeros(len(point)), 1.0))
-    return (weights / weights.sum()) @ vertices
-
-
-def _table(outputs: Iterable[Any], names: Sequence[Any], used: Callable[[Any], list[Any]]) -> Floats:
-    """Row y counts each part that ``used(y)`` names."""
-    number = {name: j for j, name in enumerate(names)}
-    chosen = [[number[name] for name in used(y)] for y in outputs]
-    table = np.zeros((len(chosen), len(names)))
-    for row, parts in zip(table, chosen, strict=True):
-        for j in parts:
-            row[j] += 1.0
-    return table
 
 
 def enumerate_multiclass(n_labels: int, allowed: Mask) -> Enumeration:
     """L outputs less the forbidden ones; part b is label b."""
     outputs = [b for b in range(n_labels) if allowed[b]]
     forbidden = [b for b in range(n_labels) if not allowed[b]]
-    return Enumeration(outputs, _table(outputs, range(n_labels), lambda y: [y]), forbidden)
+    return Enumeration(outputs, part_table(outputs, range(n_labels), lambda y: [y]), forbidden)
 
 
 def chain_parts(length: int, n_labels: int, order: int, tied: bool) -> list[tuple[Any, ...]]:
@@ -151,7 +74,7 @@ def enumerate_chain(
     everything = list(product(range(n_labels), repeat=length))
     outputs = [y for y in everything if legal(y)]
     forbidden = [y for y in everything if not legal(y)]
-    return Enumeration(outputs, _table(outputs, chain_parts(length, n_labels, order, tied), used), forbidden)
+    return Enumeration(outputs, part_table(outputs, chain_parts(length, n_labels, order, tied), used), forbidden)
 
 
 def enumerate_cuts(edges: NDArray[np.int64], allowed: Mask) -> Enumeration:
@@ -164,7 +87,7 @@ def enumerate_cuts(edges: NDArray[np.int64], allowed: Mask) -> Enumeration:
 
     everything = list(product(range(2), repeat=len(allowed)))
     outputs = [y for y in everything if all(allowed[j, b] for j, b in enumerate(y))]
-    parts = _table(outputs, names, used)
+    parts = part_table(outputs, names, used)
     corners = []
     for row in parts:
         off = 2 * len(allowed) + np.flatnonzero(row[2 * len(allowed) :] == 0)
@@ -215,7 +138,7 @@ class Interval(Structure):
 def enumerate_interval(size: int) -> Enumeration:
     """All runs of a line of items."""
     outputs = [(a, b) for a in range(size) for b in range(a + 1, size + 1)]
-    return Enumeration(outputs, _table(outputs, range(size), lambda y: list(range(*y))), [])
+    return Enumeration(outputs, part_table(outputs, range(size), lambda y: list(range(*y))), [])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -271,7 +194,7 @@ def enumerate_links(fertility: int, allowed: Mask, kinds: Sequence[str] = (), hu
     forbidden = [[cell] for cell in cells if not allowed[cell]]
     forbidden += [[(j, k) for k in range(n_cols)] for j in range(n_rows) if n_cols > fertility]
     forbidden += [[(j, k) for j in range(n_rows)] for k in range(n_cols) if n_rows > fertility]
-    parts = _table(outputs, names, used)
+    parts = part_table(outputs, names, used)
     arrays = [np.array(y, int).reshape(-1, 2) for y in outputs]
     corners = None
     if hull and fertility > 1:
@@ -362,7 +285,7 @@ def enumerate_trees(
         for tags in product(labels, repeat=n):
             legal = free and all(pin in (-1, b) for pin, b in zip(pinned, tags, strict=True))
             (outputs if legal else forbidden).append((heads, tags))
-    parts = _table(outputs, names, lambda y: list(zip(y[0], words, y[1], strict=True)))
+    parts = part_table(outputs, names, lambda y: list(zip(y[0], words, y[1], strict=True)))
 
     def array(y: tuple[Any, Any]) -> NDArray[np.int64]:
         return np.array(y[0]) if n_labels is None else np.array(y).T

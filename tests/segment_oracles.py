@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from oracles import Enumeration, Mask, _table
+from oracles import Enumeration, Mask, part_table
 
 Segment = tuple[int, int, int]
 
@@ -50,4 +50,4 @@ def enumerate_segments(length: int, limits: Sequence[int], allowed: Mask, transi
     everything = _covers(0, length, limits)
     outputs = [y for y in everything if legal(y)]
     forbidden = [np.array(y) for y in everything if not legal(y)]
-    return Enumeration([np.array(y) for y in outputs], _table(outputs, names, used), forbidden)
+    return Enumeration([np.array(y) for y in outputs], part_table(outputs, names, used), forbidden)

@@ -12,7 +12,6 @@ import numpy as np
 import oracles
 import pytest
 import scipy.optimize
-from conformance import Case, check_argmax, check_kbest
 from numpy.typing import NDArray
 from problems import solve_qp
 from test_compile import run
@@ -24,6 +23,8 @@ from partwise.features import MatrixFeatures
 from partwise.learners import DCA, Perceptron
 from partwise.problem import Problem
 from partwise.structures import Matching, base
+from partwise.testing import Case
+from partwise.testing._oracle_checks import check_argmax, check_kbest
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import oracles
 import pytest
-from conformance import CHECKS, REGISTRY, SCORES, Case, Check, check_argmax, checks_of, draw_scores
-from hypothesis import given, settings
+from cases import REGISTRY
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -21,18 +21,28 @@ from partwise.structures._chain_kernels import forward_backward, log_forward_bac
 from partwise.structures.base import ORACLES, CompiledStructure, Structure, space_sizes
 from partwise.structures.chain import Chain
 from partwise.structures.multiclass import Multiclass
+from partwise.structures.registry import STRUCTURES
+from partwise.testing import CHECKS, SCORES, Case, Check, checks_of, draw_scores
+from partwise.testing._oracle_checks import check_argmax
 
 Floats = NDArray[np.float64]
+
+EXAMPLES = [oracles.Interval([3]), *(make() for make in STRUCTURES.values())]
+
+
+def oracles_of(kind: type[Structure]) -> frozenset[str]:
+    """What some space of this kind has."""
+    return frozenset().union(*(space.oracles for space in EXAMPLES if type(space) is kind))
+
 
 PAIRS = [
     pytest.param(kind, check, id=f"{kind.__name__}-{check.__name__.removeprefix('check_')}")
     for kind in REGISTRY
-    for check in checks_of(kind)
+    for check in checks_of(oracles_of(kind))
 ]
 
 
 @pytest.mark.parametrize(("kind", "check"), PAIRS)
-@settings(max_examples=70, derandomize=True, database=None, deadline=None)
 @given(data=st.data())
 def test_conformance(kind: type[Structure], check: Check, data: st.DataObject) -> None:
     case = data.draw(REGISTRY[kind])
