@@ -16,6 +16,13 @@ from partwise.learners.extragradient import Extragradient as Extragradient
 from partwise.learners.frank_wolfe import BatchFrankWolfe as BatchFrankWolfe
 from partwise.learners.frank_wolfe import FrankWolfe as FrankWolfe
 from partwise.learners.joint_qp import JointQP as JointQP
+from partwise.learners.laso.learner import LaSO as LaSO
+from partwise.learners.laso.queues import AStar as AStar
+from partwise.learners.laso.queues import Beam as Beam
+from partwise.learners.laso.queues import BestFirst as BestFirst
+from partwise.learners.laso.queues import DepthFirst as DepthFirst
+from partwise.learners.laso.queues import Greedy as Greedy
+from partwise.learners.laso.spaces import SearchProblem as SearchProblem
 from partwise.learners.lbfgs import LBFGS as LBFGS
 from partwise.learners.mira import ExactDCA as ExactDCA
 from partwise.learners.mira import KBestMIRA as KBestMIRA

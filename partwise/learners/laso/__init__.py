@@ -1,0 +1,1 @@
+"""Learning as search optimisation: search problems, queues, beam search, updates inside the search."""

@@ -1,0 +1,275 @@
+"""Learning inside beam search over packed problems: Figure 2, eqs. (2) and (3) of Daumé & Marcu, compiled."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from partwise._compile import composite, kernel
+from partwise.learners.laso._beam import collect, keep_best, new_arena, new_waiting, room, root, settle, waiting_room
+from partwise.learners.laso.packed import (
+    action_features,
+    advance,
+    cache_size,
+    expand,
+    good_actions,
+    last_level,
+    most_actions,
+    most_features,
+    prepare,
+    reach,
+    state_size,
+)
+
+#: Update rules, and what is done after an error.
+PERCEPTRON, ALMA = 0, 1
+LASO, EARLY, STANDARD, MAX_VIOLATION = 0, 1, 2, 3
+
+#: Violations that differ by less are the same: the first of them counts.
+TIE = 1e-9
+
+# Places of the numbers that a pass carries from input to input.
+GENERATION, SCALE, NORM2, UPDATES, MASS, STEPS, LARGEST, ERRORS = range(8)
+
+
+class Rule(NamedTuple):
+    """How to learn: eq. (2) or eq. (3), and which of the four ways to go on."""
+
+    update: int
+    mode: int
+    beam: int
+    alpha: float
+    b: float
+    c: float
+
+
+@composite
+def margin(rule, numbers):
+    """(1 − α)B k^{−1/2}: what y-good nodes are down-weighted by, in units of theta."""
+    if rule.update == PERCEPTRON:
+        return 0.0
+    return (1.0 - rule.alpha) * rule.b / math.sqrt(numbers[GENERATION]) / numbers[SCALE]
+
+
+@composite
+def difference(problem, i, arena, used, share, delta, touched):
+    """delta ← Σ_n share[n]·Φ(x, n): shares are added up towards the root, so that every edge is visited once.
+
+    Where paths meet, the shares of siblings and of nodes cancel: what they have in common is not updated at all.
+    """
+    n = 0
+    most = most_features(problem)
+    for node in range(used - 1, 0, -1):
+        if abs(share[node]) > 1e-12:
+            if n + most > touched.shape[0]:
+                longer = np.empty(2 * (n + most), np.int64)
+                longer[:n] = touched[:n]
+                touched = longer
+            before = arena.parent[node]
+            n = action_features(problem, i, arena.state[before], arena.action[node], share[node], delta, touched, n)
+            share[before] += share[node]
+        share[node] = 0.0
+    share[0] = 0.0
+    return touched, n
+
+
+@composite
+def step(rule, numbers, theta, shift, delta, touched, n):
+    """w ← w + Δ, eq. (2), or w ← ℘(w + C k^{−1/2} ℘(Δ)), eq. (3), where w = scale·theta; clears Δ.
+
+    ``shift`` keeps the sum of all w so far as mass·theta + shift, so that averaging costs no more than the update.
+    """
+    norm2, dot = 0.0, 0.0
+    kept = 0
+    values = np.empty(n)
+    for j in range(n):  # what is listed twice is zero the second time
+        at = touched[j]
+        if delta[at] != 0.0:
+            norm2 += delta[at] * delta[at]
+            dot += delta[at] * theta[at]
+            touched[kept], values[kept] = at, delta[at]
+            delta[at] = 0.0
+            kept += 1
+    scale = numbers[SCALE]
+    eta = 1.0
+    if rule.update == ALMA:
+        eta = rule.c / math.sqrt(numbers[GENERATION]) / max(1.0, math.sqrt(norm2))
+    for j in range(kept):
+        change = eta / scale * values[j]
+        theta[touched[j]] += change
+        shift[touched[j]] -= numbers[MASS] * change
+    numbers[NORM2] += 2.0 * eta * scale * dot + eta * eta * norm2
+    if rule.update == ALMA and numbers[NORM2] > 1.0:
+        numbers[SCALE] = scale / math.sqrt(numbers[NORM2])
+        numbers[NORM2] = 1.0
+    numbers[LARGEST] = max(numbers[LARGEST], numbers[NORM2])
+    numbers[GENERATION] += 1.0
+    numbers[UPDATES] += 1.0
+
+
+@composite
+def path_score(problem, i, arena, used, node, theta, share, delta, touched):
+    """wᵀΦ(x, node) with the present weights, in units of theta."""
+    share[node] = 1.0
+    touched, n = difference(problem, i, arena, used, share, delta, touched)
+    total = 0.0
+    for j in range(n):
+        total += delta[touched[j]] * theta[touched[j]]
+        delta[touched[j]] = 0.0
+    return touched, total
+
+
+@kernel
+def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
+    """Figure 2 for input i, in place; returns the list ``touched``, which may have grown.
+
+    An error is a queue without a y-good node, or a goal at its head that is not y-good. LASO goes on from the y-good
+    siblings; EARLY stops at the first error; STANDARD compares complete outputs only; MAX_VIOLATION updates where the
+    best node is furthest above the y-good one.
+    """
+    cache = np.empty(cache_size(problem, i))
+    prepare(problem, i, theta, cache)
+    width, last = most_actions(problem), last_level(problem, i)
+    arena, waiting = new_arena(64 + 32 * min(rule.beam, 64), state_size(problem)), new_waiting(1024)
+    root(problem, i, arena)
+    heads, counts = np.full(last + 1, -1, np.int64), np.zeros(last + 1, np.int64)
+    actions, gains, right = np.empty(width, np.int64), np.empty(width), np.empty(width, np.int64)
+    queue = np.zeros(1, np.int64)
+    used, size, waits, level = 1, 1, 0, 0
+    hopes = 0  # y-good candidates that wait
+    whole = rule.mode == STANDARD or rule.mode == MAX_VIOLATION
+    reference, reference_level = 0, 0  # a y-good node that goes along where the search does not restart
+    worst, worst_bad, worst_good = -np.inf, -1, -1
+    while level < last:
+        for q in range(size):
+            node = queue[q]
+            n = expand(problem, i, theta, cache, arena.state[node], actions, gains)
+            n_right = good_actions(problem, i, arena.state[node], right) if arena.good[node] == 1 else 0
+            waiting = waiting_room(waiting, waits, n)
+            for j in range(n):
+                to = reach(problem, i, arena.state[node], actions[j])
+                good = 0
+                for r in range(n_right):
+                    if right[r] == actions[j]:
+                        good = 1
+                hopes += good
+                waiting.parent[waits], waiting.action[waits] = node, actions[j]
+                waiting.key[waits], waiting.good[waits] = arena.score[node] + gains[j], good
+                waiting.link[waits] = heads[to]
+                heads[to] = waits
+                counts[to] += 1
+                waits += 1
+        if whole and reference_level == level:  # its best y-good child
+            n = expand(problem, i, theta, cache, arena.state[reference], actions, gains)
+            n_right = good_actions(problem, i, arena.state[reference], right)
+            best, chosen = -np.inf, 0
+            for j in range(n):
+                for r in range(n_right):
+                    if right[r] == actions[j] and gains[j] > best:
+                        best, chosen = gains[j], j
+            arena = room(arena, used, 1)
+            arena.parent[used], arena.action[used], arena.good[used] = reference, actions[chosen], 1
+            arena.score[used] = arena.score[reference] + best
+            advance(problem, i, arena.state[reference], actions[chosen], arena.state[used])
+            reference_level = reach(problem, i, arena.state[reference], actions[chosen])
+            reference = used
+            used += 1
+        level += 1
+        while level < last and heads[level] < 0:
+            level += 1
+
+        # the b best of the level, the y-good ones down-weighted
+        count = counts[level]
+        keys, places = np.empty(count), np.empty(count, np.int64)
+        collect(waiting, heads[level], keys, places)
+        down = margin(rule, numbers)
+        good_here = 0
+        for j in range(count):
+            if waiting.good[places[j]] == 1:
+                keys[j] -= down
+                good_here += 1
+        heap = np.empty(min(rule.beam, count), np.int64)
+        size = keep_best(keys, count, rule.beam, heap)
+        hopes -= good_here
+        arena = room(arena, used, size + good_here)
+        queue = np.empty(size + good_here, np.int64)
+        alive = 0
+        for q in range(size):
+            settle(problem, i, arena, used, waiting, places[heap[q]])
+            alive += arena.good[used]
+            queue[q] = used
+            used += 1
+        if whole:
+            violation = arena.score[queue[0]] - (arena.score[reference] - down)
+            wrong = reference_level == level and arena.good[queue[0]] == 0
+            if wrong and violation >= 0.0 and violation > worst + TIE:
+                worst, worst_bad, worst_good = violation, queue[0], reference
+            continue
+        if good_here == 0 or (alive == 0 and hopes > 0):
+            continue  # y-good nodes wait at higher levels
+        if alive > 0 and (level < last or arena.good[queue[0]] == 1):
+            continue
+
+        # an error: siblings against nodes, and on from the siblings
+        nodes = size
+        for q in range(nodes):
+            if arena.good[queue[q]] == 1:
+                queue[size] = queue[q]
+                size += 1
+        if alive == 0:
+            for j in range(count):
+                if waiting.good[places[j]] == 1:
+                    settle(problem, i, arena, used, waiting, places[j])
+                    queue[size] = used
+                    size += 1
+                    used += 1
+        share = np.zeros(used)
+        for q in range(nodes):
+            share[queue[q]] -= 1.0 / nodes
+        for q in range(nodes, size):
+            share[queue[q]] += 1.0 / (size - nodes)
+        touched, n = difference(problem, i, arena, used, share, delta, touched)
+        step(rule, numbers, theta, shift, delta, touched, n)
+        numbers[ERRORS] += 1.0
+        if rule.mode == EARLY or level == last:
+            return touched
+        prepare(problem, i, theta, cache)
+        for q in range(nodes, size):
+            queue[q - nodes] = queue[q]
+        size -= nodes
+        heads[:], counts[:] = -1, 0
+        waits, hopes = 0, 0
+        if size == 1:
+            arena.score[queue[0]] = 0.0  # only differences count from here on
+        else:
+            for q in range(size):
+                touched, total = path_score(problem, i, arena, used, queue[q], theta, share, delta, touched)
+                arena.score[queue[q]] = total
+    if rule.mode == STANDARD and arena.good[queue[0]] == 0:
+        worst_bad, worst_good = queue[0], reference
+    if worst_bad >= 0:
+        share = np.zeros(used)
+        share[worst_good] += 1.0
+        share[worst_bad] -= 1.0
+        touched, n = difference(problem, i, arena, used, share, delta, touched)
+        step(rule, numbers, theta, shift, delta, touched, n)
+        numbers[ERRORS] += 1.0
+    return touched
+
+
+@kernel
+def learn_pass(problem, order, rule, numbers, theta, shift, delta):
+    """One pass over the inputs in this order; averages over inputs."""
+    touched = np.empty(1024, np.int64)
+    for i in order:
+        touched = learn_input(problem, i, rule, numbers, theta, shift, delta, touched)
+        if numbers[SCALE] < 1e-9:  # fold the scale into theta before it underflows
+            scale = numbers[SCALE]
+            for j in range(theta.shape[0]):
+                theta[j] *= scale
+            numbers[MASS] /= scale
+            numbers[SCALE] = 1.0
+        numbers[MASS] += numbers[SCALE]
+        numbers[STEPS] += 1.0

@@ -1,0 +1,1 @@
+"""Chunking by whole labelled segments: features, search, estimators."""

@@ -1,0 +1,181 @@
+"""From token columns and chunks to packed features of segments, the same way at training and later."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.data.columns import CodedColumn
+from partwise.exceptions import InputError
+from partwise.features.inputs import RowMatrix
+from partwise.features.layout import RowLayout
+from partwise.sequences.encoders import Encoder, Rows, make_encoder
+from partwise.sequences.segmentation._keys import KINDS, KeyTable, gold_keys, site_entries
+from partwise.sequences.segmentation.features import SegmentFeatures
+from partwise.sequences.tags import span_table
+from partwise.structures.segments import Segments
+
+__all__ = ["OUTSIDE", "SegmentEncoder", "gold_segments", "segment_tags"]
+
+#: The label of tokens outside all chunks, in segments of one token.
+OUTSIDE = "O"
+
+#: Base features of whole segments: tags, words in lower case, case patterns.
+BASES = ("pos[0]", "lower(word)[0]", "short_shape(word)[0]")
+
+
+class Gold:
+    """Gold segments of all inputs: rows (start, stop, label), those of input i at first[i]:first[i + 1]."""
+
+    def __init__(self, first: NDArray[np.int64], segments: NDArray[np.int64]) -> None:
+        self.first, self.segments = first, segments
+
+    def outputs(self) -> list[NDArray[np.int64]]:
+        return np.split(self.segments, self.first[1:-1])
+
+    def limits(self, n_labels: int) -> NDArray[np.int64]:
+        """The longest segment of each label, at least 1."""
+        longest = np.ones(n_labels, np.int64)
+        np.maximum.at(longest, self.segments[:, 2], self.segments[:, 1] - self.segments[:, 0])
+        return longest
+
+
+def gold_segments(tags: Any, scheme: str, labels: list[str] | None = None) -> tuple[Gold, list[str]]:
+    """(segments, labels) of tagged sentences: chunks, and one segment for every token outside them.
+
+    Examples
+    --------
+    >>> gold, labels = gold_segments([["B-NP", "I-NP", "O"]], "IOB2")
+    >>> gold.segments.tolist(), labels
+    ([[0, 2, 1], [2, 3, 0]], ['O', 'NP'])
+    """
+    table = span_table(tags, scheme)
+    if isinstance(tags, CodedColumn) or (isinstance(tags, tuple) and len(tags) == 3):
+        lengths = np.diff(tags[2])
+    else:
+        lengths = np.array([len(row) for row in tags], np.int64)
+    used = sorted({table.types[k] for k in np.unique(table.type)} - {OUTSIDE})
+    if labels is None:
+        labels = [OUTSIDE, *used]
+    unknown = [name for name in used if name not in labels]
+    if unknown:
+        raise InputError(f"chunks of type {unknown[0]!r} were not in training; known: {', '.join(labels)}")
+    number = np.array([labels.index(name) if name in labels else 0 for name in table.types], np.int64)
+    offsets = np.append(0, np.cumsum(lengths))
+    start, stop = offsets[table.sentence] + table.start, offsets[table.sentence] + table.end
+    inside = np.zeros(offsets[-1] + 1, np.int64)
+    np.add.at(inside, start, 1)
+    np.add.at(inside, stop, -1)
+    free = np.flatnonzero(np.cumsum(inside)[:-1] == 0)
+    rows = np.concatenate(
+        [np.stack([start, stop, number[table.type]], axis=1), np.stack([free, free + 1, np.zeros_like(free)], axis=1)]
+    )
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    sentence = np.searchsorted(offsets, rows[:, 0], side="right") - 1
+    rows[:, :2] -= offsets[sentence][:, None]
+    first = np.append(0, np.cumsum(np.bincount(sentence, minlength=len(lengths))))
+    return Gold(first.astype(np.int64), rows), labels
+
+
+def segment_tags(
+    segments: NDArray[np.int64], first: NDArray[np.int64], labels: list[str], offsets: NDArray[np.int64]
+) -> CodedColumn:
+    """IOB2 tags of the segments of all inputs."""
+    vocab = ["O", *(f"{letter}-{label}" for label in labels[1:] for letter in "BI")]
+    start, stop, label = segments.T
+    sentence = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    size = stop - start
+    codes = np.repeat(np.where(label > 0, 2 * label, 0), size).astype(np.int32)
+    begin = offsets[sentence] + start
+    codes[begin] -= (label > 0).astype(np.int32)
+    return CodedColumn(codes, vocab, offsets)
+
+
+def _sparse(rows: Rows) -> RowMatrix:
+    if rows.matrix is None:
+        raise InputError("segments are described by templates or lists of attributes, not by arrays of numbers")
+    return rows.matrix
+
+
+class SegmentEncoder:
+    """Token columns → :class:`SegmentFeatures`, with a vocabulary that is fixed by the training data.
+
+    Parameters
+    ----------
+    templates : of the tokens of a segment, in their roles: first, rest and last
+    bases : templates, one per base feature of whole segments
+    kinds : which features of whole segments each base makes
+    """
+
+    def __init__(
+        self,
+        templates: Any = "chunking",
+        bases: tuple[str, ...] = BASES,
+        kinds: tuple[str, ...] = KINDS,
+        columns: tuple[str, ...] | None = None,
+        min_count: int = 1,
+    ) -> None:
+        self.templates, self.bases, self.kinds = templates, tuple(bases), tuple(kinds)
+        self.columns, self.min_count = columns, min_count
+
+    def fit(self, X: Any, gold: Gold, labels: list[str], limits: NDArray[np.int64]) -> Self:
+        """Fix attributes, keys and the layout of θ."""
+        self.labels, self.limits = list(labels), limits
+        n_labels = len(labels)
+        self.tokens: Encoder = make_encoder(X, self.templates, self.columns, self.min_count, None)
+        rows = self.tokens.fit_transform(X)
+        X = self.tokens.as_columns(X) if hasattr(self.tokens, "as_columns") else X
+        self.codes = [make_encoder(X, base, self.columns, 1, None) for base in self.bases]
+        codes = self._codes([encoder.fit_transform(X) for encoder in self.codes], int(rows.offsets[-1]))
+        first_rest, last = self._roles(rows, gold, n_labels)
+        self.token_layout = RowLayout.observed(_sparse(rows), first_rest, 2 * n_labels)
+        self.last_layout = RowLayout.observed(_sparse(rows), last, n_labels)
+        self.last_layout.base = self.token_layout.dim
+        keys = np.zeros((len(gold.segments), len(self.bases) * len(KINDS)), np.uint64)
+        if len(self.bases):
+            gold_keys(codes, rows.offsets, gold.first, gold.segments, self._used(), keys)
+        self.keys = KeyTable.observed(keys, gold.segments[:, 2], n_labels, self.min_count)
+        return self
+
+    def _roles(self, rows: Rows, gold: Gold, n_labels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        sentence = np.repeat(np.arange(len(gold.first) - 1), np.diff(gold.first))
+        start, stop, label = gold.segments.T
+        first_rest = np.repeat(label, stop - start) + n_labels
+        first_rest[rows.offsets[sentence] + start] -= n_labels
+        last = np.full(len(first_rest), -1)
+        last[rows.offsets[sentence] + stop - 1] = label
+        return first_rest, last
+
+    def _used(self) -> NDArray[np.bool_]:
+        return np.tile([kind in self.kinds for kind in KINDS], len(self.bases))
+
+    def _codes(self, coded: list[Rows], n: int) -> NDArray[np.int32]:
+        """(bases, tokens): the attribute of each base, −1 where it is unknown."""
+        codes = np.full((len(coded), n), -1, np.int32)
+        for row, rows in zip(codes, coded, strict=True):
+            matrix = _sparse(rows)
+            counts = np.diff(matrix.indptr)
+            if (counts > 1).any():
+                raise InputError("a base template of segments must give one attribute per token")
+            row[counts == 1] = matrix.attributes
+        return codes
+
+    def transform(self, X: Any, transitions: Any = None, allowed: Any = None) -> tuple[Segments, SegmentFeatures]:
+        """The output spaces of the inputs and the features of their parts."""
+        rows = self.tokens.transform(X)
+        X = self.tokens.as_columns(X) if hasattr(self.tokens, "as_columns") else X
+        lengths = np.diff(rows.offsets)
+        space = Segments(lengths, len(self.labels), max_length=self.limits, transitions=transitions, allowed=allowed)
+        codes = self._codes([encoder.transform(X) for encoder in self.codes], int(rows.offsets[-1]))
+        starts = np.zeros(len(lengths) + 1, np.int64)
+        atoms, weights = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        if len(self.bases) and len(self.keys):
+            table = (self.keys.table, self.keys.places, self.keys.first, self.keys.labels)
+            n = site_entries(space.pack, codes, rows.offsets, self._used(), *table, starts, atoms, weights)
+            atoms, weights = np.empty(n, np.int32), np.empty(n, np.int32)
+            site_entries(space.pack, codes, rows.offsets, self._used(), *table, starts, atoms, weights)
+        base = self.token_layout.dim + self.last_layout.dim
+        packed = self.token_layout.pack(_sparse(rows)), self.last_layout.pack(_sparse(rows))
+        return space, SegmentFeatures(space.pack, *packed, base, (starts, atoms, weights), len(self.keys))
