@@ -87,6 +87,21 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @classmethod
+    def merged(cls, shards: Sequence[Vocabulary]) -> Vocabulary:
+        """The vocabulary of all shards in their order: what one pass over all of their data would have numbered.
+
+        Examples
+        --------
+        >>> Vocabulary.merged([Vocabulary(["a", "b"]), Vocabulary(["c", "a"])]).names
+        ['a', 'b', 'c']
+        """
+        return cls(dict.fromkeys(name for shard in shards for name in shard.numbers))
+
+    def numbers_in(self, other: Vocabulary) -> NDArray[np.int64]:
+        """The number that each attribute has in another vocabulary, −1 where it has none."""
+        return np.array([other.numbers.get(name, -1) for name in self.numbers], np.int64)
+
     @property
     def names(self) -> list[str]:
         return list(self.numbers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from partwise.features.inputs import RowMatrix
 from partwise.features.rows import DenseRows, SparseRows
 from partwise.features.transitions import RepeatedTransitions, TiedTransitions, repeated_parts
 
-__all__ = ["ChainFeatures", "DenseLayout", "RowFeatures", "RowLayout", "output_type"]
+__all__ = ["ChainFeatures", "DenseLayout", "ObservedPairs", "RowFeatures", "RowLayout", "output_type"]
 
 #: An attribute seen with at least this share of the outputs gets a dense row of weights.
 DENSE_SHARE = 0.25
@@ -23,6 +24,48 @@ DENSE_SHARE = 0.25
 
 def output_type(n_outputs: int) -> Any:
     return np.uint8 if n_outputs <= 1 << 8 else np.uint16 if n_outputs <= 1 << 16 else np.int32
+
+
+class ObservedPairs(NamedTuple):
+    """Which (attribute, output) pairs occur and how often each attribute does; those of shards can be merged."""
+
+    frequency: NDArray[np.int64]  # (n_attributes,)
+    indptr: NDArray[np.int64]  # attribute a occurs with outputs[indptr[a]:indptr[a + 1]], distinct and sorted
+    outputs: NDArray[Any]
+    n_outputs: int
+
+    @classmethod
+    def of(cls, matrix: RowMatrix, outputs: NDArray[np.int64], n_outputs: int) -> ObservedPairs:
+        """The pairs of some rows; ``outputs[r]`` < 0 where row r has none."""
+        frequency = np.bincount(matrix.attributes, minlength=matrix.n_attributes)
+        starts = np.concatenate([[0], np.cumsum(frequency)])
+        found = np.empty(len(matrix.attributes), output_type(n_outputs))
+        counts = _observed_pairs(matrix.indptr, matrix.attributes, outputs, n_outputs, starts, found)
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        return cls(frequency, indptr, found[: indptr[-1]], n_outputs)
+
+    @classmethod
+    def merged(
+        cls, shards: Sequence[ObservedPairs], attributes: Sequence[NDArray[np.int64]], n_attributes: int
+    ) -> ObservedPairs:
+        """The pairs of all shards, whose attributes are renumbered: ``attributes[k][a]`` is number a of shard k.
+
+        Examples
+        --------
+        >>> first = ObservedPairs(np.array([2]), np.array([0, 1]), np.array([1], np.uint8), 2)
+        >>> second = ObservedPairs(np.array([1, 1]), np.array([0, 1, 2]), np.array([0, 0], np.uint8), 2)
+        >>> both = ObservedPairs.merged([first, second], [np.array([0]), np.array([1, 0])], 2)
+        >>> both.frequency.tolist(), both.indptr.tolist(), both.outputs.tolist()
+        ([3, 1], [0, 2, 3], [0, 1, 0])
+        """
+        n_outputs = shards[0].n_outputs
+        frequency, cells = np.zeros(n_attributes, np.int64), [np.zeros(0, np.int64)]
+        for shard, new in zip(shards, attributes, strict=True):
+            np.add.at(frequency, new, shard.frequency)
+            cells.append(np.repeat(new, np.diff(shard.indptr)) * n_outputs + shard.outputs)
+        pairs = np.unique(np.concatenate(cells))
+        indptr = np.searchsorted(pairs, np.arange(n_attributes + 1) * n_outputs)
+        return cls(frequency, indptr, (pairs % n_outputs).astype(output_type(n_outputs)), n_outputs)
 
 
 class RowLayout:
@@ -85,14 +128,15 @@ class RowLayout:
         cls, matrix: RowMatrix, outputs: NDArray[np.int64], n_outputs: int, *, every: bool = False
     ) -> RowLayout:
         """Weights for the (attribute, output) pairs that occur; ``outputs[r]`` < 0 where row r has none."""
-        frequency = np.bincount(matrix.attributes, minlength=matrix.n_attributes)
         if every:
+            frequency = np.bincount(matrix.attributes, minlength=matrix.n_attributes)
             return cls(matrix.n_attributes, n_outputs, frequency=frequency)
-        starts = np.concatenate([[0], np.cumsum(frequency)])
-        found = np.empty(len(matrix.attributes), output_type(n_outputs))
-        counts = _observed_pairs(matrix.indptr, matrix.attributes, outputs, n_outputs, starts, found)
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        return cls(matrix.n_attributes, n_outputs, (indptr, found[: indptr[-1]]), frequency)
+        return cls.of_pairs(ObservedPairs.of(matrix, outputs, n_outputs))
+
+    @classmethod
+    def of_pairs(cls, pairs: ObservedPairs) -> RowLayout:
+        """Weights for these pairs, those of several shards for example."""
+        return cls(len(pairs.frequency), pairs.n_outputs, (pairs.indptr, pairs.outputs), pairs.frequency)
 
     @property
     def dim(self) -> int:

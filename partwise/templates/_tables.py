@@ -230,8 +230,8 @@ def fit_table(bound: Bound, template: Template, min_count: int) -> tuple[Table, 
     return table, ids
 
 
-def table_names(table: Table, template: Template, vocab: Vocabulary) -> list[str]:
-    """Names such as ``word[-1]|word[0]=of|the`` of all attributes of a table; flags have no text."""
+def table_codes(table: Table, vocab: Vocabulary) -> list[NDArray[np.int64]]:
+    """For each piece, the code that every attribute of the table has there."""
     codes: list[NDArray[np.int64]] = []
     keys, at = table.keys, np.arange(len(table.keys))
     for part in reversed(table.chain()):
@@ -241,6 +241,12 @@ def table_names(table: Table, template: Template, vocab: Vocabulary) -> list[str
             keys = keys // radix
         if part.prefix is not None:
             at = codes.pop(0)
+    return codes
+
+
+def table_names(table: Table, template: Template, vocab: Vocabulary) -> list[str]:
+    """Names such as ``word[-1]|word[0]=of|the`` of all attributes of a table; flags have no text."""
+    codes = table_codes(table, vocab)
     shown = [
         list(map(vocab[piece.value].__getitem__, code.tolist()))
         for piece, code in zip(template.pieces, codes, strict=True)

@@ -20,6 +20,7 @@ from typing import Any
 
 from partwise.data.columns import Columns
 from partwise.exceptions import FormatError, ParameterError, unknown_name
+from partwise.templates._counts import TemplateCounts
 from partwise.templates._functions import FUNCTIONS
 from partwise.templates._index import (
     MAX_BITS,
@@ -195,6 +196,10 @@ class Templates:
         TemplateIndex
         """
         return self._fit(columns, min_count, hashing)[0]
+
+    def count(self, columns: Columns) -> TemplateCounts:
+        """The attributes of one shard of the training data with their counts; those of several shards can be merged."""
+        return TemplateCounts.of(self.resolve(columns)._lines, columns)
 
     def fit_transform(
         self, columns: Columns, min_count: int = 1, hashing: int | None = None
