@@ -39,6 +39,8 @@ from partwise.losses import Loss as Loss
 from partwise.parsing.parser import DependencyParser as DependencyParser
 from partwise.problem import Problem as Problem
 from partwise.sequences.labeler import SequenceLabeler as SequenceLabeler
+from partwise.sequences.segmentation.labeler import SegmentLabeler as SegmentLabeler
+from partwise.sequences.segmentation.search_labeler import SearchLabeler as SearchLabeler
 from partwise.sequences.stacked import StackedLabeler as StackedLabeler
 from partwise.structures.arborescence import Arborescence as Arborescence
 from partwise.structures.assignment import Assignment as Assignment

@@ -13,7 +13,7 @@ from partwise.exceptions import InputError, StorageError
 from partwise.features.layout import DenseLayout, RowLayout, output_type
 from partwise.sequences.encoders import restore_encoder
 
-__all__ = ["ChainWeights", "Weight"]
+__all__ = ["ChainWeights", "Weight", "restore_layout"]
 
 
 class Weight(NamedTuple):
@@ -125,13 +125,13 @@ class ChainWeights(LearnedEstimator):
             raise StorageError("the labels are not distinct strings or numbers")
         own = {name[8:]: array for name, array in arrays.items() if name.startswith("encoder/")}
         self.encoder_ = restore_encoder(header["encoder"]["kind"], header["encoder"], own)
-        self.layout_ = _restore_layout(header["layout"], arrays, len(self.classes_))
+        self.layout_ = restore_layout(header["layout"], arrays, len(self.classes_))
         expected = self.layout_.dim + int(transition_blocks(len(self.classes_), self.order)[-1])
         if len(self.theta_) != expected:
             raise StorageError(f"theta has {len(self.theta_)} weights; expected {expected}")
 
 
-def _restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_labels: int) -> Any:
+def restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_labels: int) -> Any:
     """A layout from its arrays, checked so far that kernels can rely on it."""
     n = int(header["n_attributes"])
     if "n_dense" not in header:

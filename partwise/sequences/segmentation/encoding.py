@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise.data.columns import CodedColumn
-from partwise.exceptions import InputError
+from partwise.exceptions import InputError, StorageError
 from partwise.features.inputs import RowMatrix
 from partwise.features.layout import RowLayout
-from partwise.sequences.encoders import Encoder, Rows, make_encoder
+from partwise.sequences.encoders import Encoder, Rows, make_encoder, restore_encoder
 from partwise.sequences.segmentation._keys import KINDS, KeyTable, gold_keys, site_entries
 from partwise.sequences.segmentation.features import SegmentFeatures
 from partwise.sequences.tags import span_table
+from partwise.sequences.weights import restore_layout
 from partwise.structures.segments import Segments
 
 __all__ = ["OUTSIDE", "SegmentEncoder", "gold_segments", "segment_tags"]
@@ -93,6 +94,17 @@ def segment_tags(
     return CodedColumn(codes, vocab, offsets)
 
 
+def _check_lengths(lengths: NDArray[np.int64], gold: Gold) -> None:
+    """An error where tokens and tags are not equally many."""
+    if len(lengths) != len(gold.first) - 1:
+        raise InputError(f"X has {len(lengths)} sequences but y has {len(gold.first) - 1}")
+    tagged = gold.segments[gold.first[1:] - 1, 1]
+    wrong = np.flatnonzero(tagged != lengths)
+    if len(wrong):
+        i = int(wrong[0])
+        raise InputError(f"sequence {i} has {lengths[i]} tokens but {tagged[i]} tags")
+
+
 def _sparse(rows: Rows) -> RowMatrix:
     if rows.matrix is None:
         raise InputError("segments are described by templates or lists of attributes, not by arrays of numbers")
@@ -126,6 +138,7 @@ class SegmentEncoder:
         n_labels = len(labels)
         self.tokens: Encoder = make_encoder(X, self.templates, self.columns, self.min_count, None)
         rows = self.tokens.fit_transform(X)
+        _check_lengths(np.diff(rows.offsets), gold)
         X = self.tokens.as_columns(X) if hasattr(self.tokens, "as_columns") else X
         self.codes = [make_encoder(X, base, self.columns, 1, None) for base in self.bases]
         codes = self._codes([encoder.fit_transform(X) for encoder in self.codes], int(rows.offsets[-1]))
@@ -179,3 +192,89 @@ class SegmentEncoder:
         base = self.token_layout.dim + self.last_layout.dim
         packed = self.token_layout.pack(_sparse(rows)), self.last_layout.pack(_sparse(rows))
         return space, SegmentFeatures(space.pack, *packed, base, (starts, atoms, weights), len(self.keys))
+
+    # what explanations need
+
+    def entries(self, rows: Any, layout: RowLayout, token: int) -> tuple[NDArray[np.int64], Any]:
+        """(attributes, values) of one token of packed rows: dense ones by rank, rare ones by the weights they have."""
+        attribute = np.empty(layout.n_attributes, np.int64)
+        attribute[layout.rank] = np.arange(layout.n_attributes)
+        dense = slice(rows.indptr[token], rows.indptr[token + 1])
+        pairs = slice(rows.pair_indptr[token], rows.pair_indptr[token + 1])
+        first = layout.base + layout.n_dense * layout.n_outputs
+        rare = np.searchsorted(layout.pair_start, rows.weights[pairs] - first, side="right") - 1
+        ranks = np.unique(np.concatenate([rows.attributes[dense], rare + layout.n_dense]))
+        return attribute[ranks], np.ones(len(ranks))
+
+    def segment_keys(self, X: Any, start: int, stop: int) -> NDArray[np.uint64]:
+        """(bases · kinds,): the keys of a segment of the only sequence in X."""
+        X = [X] if isinstance(X, list) else X
+        coded = [encoder.transform(X) for encoder in self.codes]
+        keys = np.zeros((1, len(self.bases) * len(KINDS)), np.uint64)
+        if coded:
+            offsets = coded[0].offsets
+            codes = self._codes(coded, int(offsets[-1]))
+            row = np.array([[start, stop, 0]])
+            gold_keys(codes, offsets, np.array([0, 1]), row, self._used(), keys)
+        return keys[0]
+
+    # storage
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(header, arrays) of a fitted encoder."""
+        arrays: dict[str, NDArray[Any]] = {"limits": self.limits}
+        parts = []
+        for number, encoder in enumerate([self.tokens, *self.codes]):
+            header, own = encoder.to_state()
+            parts.append({"kind": encoder.kind, **header})
+            arrays |= {f"encoder{number}/{name}": array for name, array in own.items()}
+        layouts = []
+        for number, layout in enumerate((self.token_layout, self.last_layout)):
+            layouts.append({"n_attributes": layout.n_attributes, "n_dense": layout.n_dense})
+            for name in ("rank", "mask", "pair_start", "pair_output"):
+                arrays[f"layout{number}/{name}"] = getattr(layout, name)
+        arrays |= {f"keys/{name}": getattr(self.keys, name) for name in ("keys", "first", "labels")}
+        return {"labels": self.labels, "bases": self.bases, "kinds": self.kinds, "encoders": parts,
+                "layouts": layouts}, arrays  # fmt: skip
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], dim: int) -> Self:
+        """The encoder of a stored state, checked so far that kernels can rely on it."""
+        self = cls(bases=tuple(header["bases"]), kinds=tuple(header["kinds"]))
+        self.labels, self.limits = [str(label) for label in header["labels"]], np.asarray(arrays["limits"], np.int64)
+        n = len(self.labels)
+        if self.limits.shape != (n,) or (self.limits < 1).any() or self.limits.max(initial=1) > 1 << 20:
+            raise StorageError("the longest segments are not one length for each label")
+        encoders = []
+        for number, own in enumerate(header["encoders"]):
+            named = _under(arrays, f"encoder{number}/")
+            encoders.append(restore_encoder(own["kind"], own, named))
+        self.tokens, self.codes = encoders[0], encoders[1:]
+        if len(self.codes) != len(self.bases):
+            raise StorageError(f"there are {len(self.codes)} encoders of segments; expected {len(self.bases)}")
+        outputs = 2 * n, n
+        layouts = [
+            restore_layout(own, {f"layout/{k}": v for k, v in _under(arrays, f"layout{j}/").items()}, outputs[j])
+            for j, own in enumerate(header["layouts"])
+        ]
+        self.token_layout, self.last_layout = layouts
+        self.last_layout.base = self.token_layout.dim
+        keys, first, labels = (np.asarray(arrays[f"keys/{name}"]) for name in ("keys", "first", "labels"))
+        sound = (
+            keys.dtype == np.uint64 and keys.ndim == 1 and bool((np.diff(keys.astype(object)) > 0).all())
+            and first.dtype == np.int64 and first.shape == (len(keys) + 1,) and first[0] == 0
+            and bool((np.diff(first) > 0).all()) and first[-1] == len(labels) and labels.dtype == np.int32
+            and (len(labels) == 0 or (labels.min() >= 0 and labels.max() < n)) and not (keys == 0).any()
+        )  # fmt: skip
+        if not sound:
+            raise StorageError("the features of whole segments are inconsistent")
+        self.keys = KeyTable(keys, first, labels)
+        within = int(self.limits.sum()) + n * n
+        expected = self.token_layout.dim + self.last_layout.dim + within + len(labels)
+        if dim != expected:
+            raise StorageError(f"theta has {dim} weights; expected {expected}")
+        return self
+
+
+def _under(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}

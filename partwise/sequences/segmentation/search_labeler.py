@@ -1,0 +1,178 @@
+"""SearchLabeler: chunking by whole labelled segments, by beam search, trained inside the search (LaSO)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.estimation.base import params_to_json
+from partwise.estimation.conduct import check_is_fitted
+from partwise.exceptions import InputError
+from partwise.learners.base import Callback
+from partwise.learners.laso._beam import decode
+from partwise.learners.laso.learner import UNLIMITED, LaSO, PackedSearch
+from partwise.sequences.segmentation._chunk_kernels import best_segments, chunk_search
+from partwise.sequences.segmentation.encoding import BASES, segment_tags
+from partwise.sequences.segmentation.features import SegmentFeatures
+from partwise.sequences.segmentation.labeler import Floats, SegmentModel
+from partwise.sequences.tags import convert_all
+from partwise.structures.segments import Segments
+
+__all__ = ["SearchLabeler"]
+
+
+class SearchLabeler(SegmentModel):
+    """A beam search over segmentations whose weights are learnt where the search goes wrong (Daumé & Marcu 2005, §4.1).
+
+    A state covers the first tokens, an operator adds a whole labelled chunk, and the beam keeps the best states that
+    cover equally many tokens. Scores are no probabilities.
+
+    Parameters
+    ----------
+    templates, segments, columns, scheme, max_length, min_count
+        As in :class:`~partwise.sequences.segmentation.labeler.SegmentLabeler`.
+    beam : int, optional
+        States per number of covered tokens; None for all of them, which is exact search and slow.
+    update, mode, alpha, average
+        As in :class:`~partwise.learners.laso.learner.LaSO`.
+    max_passes, patience, learner_options, random_state, n_jobs, verbose
+
+    Attributes
+    ----------
+    classes_ : list of labels, ``"O"`` first
+    theta_ : (dim,) weights
+    result_ : Result with the trace: updates per pass, the norm of the weights
+
+    Examples
+    --------
+    >>> from partwise.sequences.sample import load_sample
+    >>> train = load_sample("english", split="train")
+    >>> model = SearchLabeler(beam=3, max_passes=5).fit(train, train.column("chunk"))
+    >>> model.predict([[("The", "DT"), ("old", "JJ"), ("harbour", "NN"), ("closed", "VBD")]])
+    [['B-NP', 'I-NP', 'I-NP', 'B-VP']]
+    """
+
+    kind = "search-labeler"
+    loss = learner = None
+    C = 1.0
+
+    def __init__(
+        self,
+        templates: Any = "chunking",
+        *,
+        segments: Sequence[str] = BASES,
+        columns: tuple[str, ...] | None = None,
+        scheme: str = "IOB2",
+        max_length: int | None = None,
+        min_count: int = 1,
+        beam: int | None = 5,
+        update: str = "alma",
+        mode: str = "laso",
+        alpha: float = 0.9,
+        average: bool = True,
+        max_passes: int = 12,
+        patience: int | None = None,
+        learner_options: dict[str, Any] | None = None,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+    ) -> None:
+        self.templates = templates
+        self.segments = segments
+        self.columns = columns
+        self.scheme = scheme
+        self.max_length = max_length
+        self.min_count = min_count
+        self.beam = beam
+        self.update = update
+        self.mode = mode
+        self.alpha = alpha
+        self.average = average
+        self.max_passes: Any = max_passes
+        self.patience = patience
+        self.learner_options = learner_options
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _settings(self, max_passes: int | None = None) -> Any:
+        settings = {
+            name: getattr(self, name) for name in ("beam", "update", "mode", "alpha", "average", "random_state")
+        }
+        return LaSO(max_passes=self.max_passes, **settings, **(self.learner_options or {})), None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on sequences X of tokens with tags y.
+
+        Parameters
+        ----------
+        dev : (X, y), optional
+            Held-out data: the best pass on it is kept.
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        """
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
+
+    def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
+        space, features, gold = self._encode(X, y)
+        reason = space._too_long(gold.outputs())
+        if reason is not None:
+            raise InputError(reason)
+        return PackedSearch(chunk_search(features.pack, gold.first, gold.segments), features.dim, len(space))
+
+    def _fingerprint(self, problem: Any, dev: Any) -> str:
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in self.free}
+        digest = hashlib.blake2b(repr((sorted(params_to_json(params).items()), dev is None, problem.dim)).encode())
+        pack = problem.pack
+        for array in (pack.gold, pack.first, pack.features.tokens.attributes, pack.features.atoms):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:32]
+
+    def _starts(self, space: Segments, features: SegmentFeatures, theta: Floats) -> NDArray[np.int64]:
+        search = chunk_search(features.pack, None, np.zeros((0, 3), np.int64))
+        offsets = features.pack.tokens.offsets
+        starts = np.empty(int(offsets[-1]), np.int64)
+        beam = UNLIMITED if self.beam is None else int(self.beam)
+
+        def task(start: int, stop: int) -> int:
+            return int(best_segments(search, theta, beam, start, stop, offsets, starts))
+
+        self._blocks(len(space), task)
+        return starts
+
+    def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[str], float]]]:
+        """The tags of up to k outputs that are left in the beam, each with its score, best first."""
+        check_is_fitted(self, "theta_")
+        space, features = self.encoder_.transform(X)
+        search = chunk_search(features.pack, None, np.zeros((0, 3), np.int64))
+        labels, n = self.encoder_.labels, len(self.encoder_.labels)
+        beam = max(k, UNLIMITED if self.beam is None else int(self.beam))
+        found = []
+        for i in range(len(space)):
+            arena, queue = decode(search, i, self.theta_, beam)
+            ranked = []
+            for node in queue[:k].tolist():
+                value, rows = float(arena.score[node]), []
+                while arena.parent[node] >= 0:
+                    before = int(arena.parent[node])
+                    rows.append((arena.state[before, 0], arena.state[node, 0], arena.action[node] % n))
+                    node = before
+                segments = np.array(rows[::-1], np.int64)
+                offsets = np.array([0, space.lengths[i]])
+                tags = segment_tags(segments, np.array([0, len(segments)]), labels, offsets)
+                ranked.append((convert_all(tags.to_lists(), "IOB2", self.scheme)[0], value))
+            found.append(ranked)
+        return found
