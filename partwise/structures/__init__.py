@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from partwise.structures.assignment import Assignment, RelaxedAssignment
     from partwise.structures.chain import Chain
     from partwise.structures.cut import Cut
+    from partwise.structures.factor_graph import FactorGraph
+    from partwise.structures.graphs.model import Graph
     from partwise.structures.matching import Matching
     from partwise.structures.multiclass import Multiclass
     from partwise.structures.segments import Segments
@@ -24,6 +26,8 @@ __all__ = [
     "Chain",
     "CompiledStructure",
     "Cut",
+    "FactorGraph",
+    "Graph",
     "Matching",
     "Multiclass",
     "RelaxedAssignment",
@@ -36,6 +40,8 @@ _HOME = {
     "Assignment": "assignment",
     "Chain": "chain",
     "Cut": "cut",
+    "FactorGraph": "factor_graph",
+    "Graph": "graphs.model",
     "Matching": "matching",
     "Multiclass": "multiclass",
     "RelaxedAssignment": "assignment",

@@ -1,0 +1,384 @@
+"""FactorGraph: discrete variables with soft factors of any arity and hard factors; several inference engines."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partwise.exceptions import InputError, ParameterError, unknown_name
+from partwise.structures._graph_input import NodeAtoms
+from partwise.structures.base import CompiledStructure, Floats, Polytope
+from partwise.structures.graphs import belief, domains, junction, relaxed
+from partwise.structures.graphs.ad3 import Ad3Settings
+from partwise.structures.graphs.forests import spanning_forests
+from partwise.structures.graphs.junction_tree import Tree, build_tree, too_wide
+from partwise.structures.graphs.messages import Schedule
+from partwise.structures.graphs.model import Graph
+from partwise.structures.graphs.pack import pack_graphs, violated
+from partwise.structures.registry import register_structure
+
+__all__ = ["ENGINES", "FactorGraph"]
+
+Ints = NDArray[np.int64]
+
+
+SHARE = 0.1  # of the largest residual: factors with less wait for a later sweep
+
+
+class Engine(NamedTuple):
+    """What an inference engine answers, and how good its answers are."""
+
+    guarantees: Mapping[str, str]  # of oracles that are not exact
+    words: str
+
+
+#: The engines by name.
+ENGINES = {
+    "junction_tree": Engine({}, "exact, for graphs of small treewidth"),
+    "loopy_bp": Engine({"argmax": "none", "marginals": "none"}, "belief propagation; exact on trees"),
+    "trw": Engine({"argmax": "outer", "marginals": "outer"}, "log Z and the best score are never below the truth"),
+    "ad3": Engine({"argmax": "outer"}, "the linear relaxation, certified where it is tight"),
+}
+
+
+class FactorGraph(CompiledStructure):
+    """p(y) ∝ Π_C Ψ_C(y_C): soft factors exp(s_C(y_C)) and hard factors that forbid, Martins et al. §2.2, eqs. (4), (5).
+
+    An output is the array of the states of an instance's variables. Parts: the atoms (variable, state), variable by
+    variable; then the configurations of the soft factors, each table row-major. Hard factors have no parts.
+    A part with score −inf is forbidden.
+
+    Parameters
+    ----------
+    graphs : sequence of Graph
+        One per instance, of any shapes.
+    inference : str
+        An engine, or ``"auto"``: the junction tree where every instance fits it, else ``"trw"``.
+
+        ===================  =============================================  ==================================
+        engine               argmax                                         marginals, log Z
+        ===================  =============================================  ==================================
+        ``junction_tree``    exact (also k-best and samples)                exact
+        ``trw``              outer: AD³                                     outer: an upper bound
+        ``ad3``              outer: value ≥ the best score, fractional      none
+        ``loopy_bp``         none: max-product; exact on trees              none: Bethe; exact on trees
+        ===================  =============================================  ==================================
+    max_table : int
+        Largest table of a junction tree, in entries of eight bytes.
+    max_iter : int, optional
+        Sweeps of messages (200 unless given), iterations of AD³ (1000). :meth:`convergence` says what did not converge.
+    tolerance : float
+        Residual at which message passing and AD³ stop.
+    gap : float
+        AD³ also stops when an output is within gap·(1 + |bound|) of the bound.
+    damping : float
+        Share of the old message in a new one.
+    n_trees : int
+        Least number of spanning forests of ``trw``, where there are cycles.
+    warm_start : bool
+        Start from the messages or multipliers of the last call for the same instance. Answers then depend on earlier
+        calls, within the tolerance.
+    allowed : sequence of (n_atoms,) bool arrays, optional
+        States that evidence leaves open; :meth:`given` makes them.
+
+    Examples
+    --------
+    Three binary variables in a triangle that would rather differ, of which at most one may be on:
+
+    >>> from partwise.structures.graphs.model import Graph, at_most_one
+    >>> graph = Graph([2, 2, 2], factors=[(0, 1), (1, 2), (0, 2)], hard=[at_most_one([0, 1, 2])])
+    >>> space = FactorGraph([graph])
+    >>> scores = np.array([0.0, 0.5, 0.0, 1.0, 0.0, 0.4] + [0.0, 1.0, 1.0, 0.0] * 3)
+    >>> space.decode(0, space.argmax(0, scores)).tolist()
+    [0, 1, 0]
+    >>> log_z, marginals = space.marginals(0, scores)
+    >>> marginals[:6].round(3).tolist()
+    [0.725, 0.275, 0.547, 0.453, 0.751, 0.249]
+    >>> space.given(0, {1: 0}).decode(0, space.given(0, {1: 0}).argmax(0, scores)).tolist()
+    [1, 0, 0]
+    """
+
+    def __init__(
+        self,
+        graphs: Sequence[Graph],
+        *,
+        inference: str = "auto",
+        max_table: int = 2**22,
+        max_iter: int | None = None,
+        tolerance: float = 1e-6,
+        gap: float = 1e-9,
+        damping: float = 0.0,
+        n_trees: int = 4,
+        warm_start: bool = False,
+        allowed: Sequence[ArrayLike] | None = None,
+    ) -> None:
+        self.graphs = list(graphs)
+        for i, graph in enumerate(self.graphs):
+            if not isinstance(graph, Graph):
+                raise InputError(f"instance {i} is no Graph but {type(graph).__name__}")
+        if inference != "auto" and inference not in ENGINES:
+            raise unknown_name("inference", inference, ["auto", *ENGINES])
+        if max_table < 2:
+            raise ParameterError("max_table", "FactorGraph", "at least 2", max_table)
+        if max_iter is not None and max_iter < 1:
+            raise ParameterError("max_iter", "FactorGraph", "at least 1", max_iter)
+        if not tolerance > 0:
+            raise ParameterError("tolerance", "FactorGraph", "a positive number", tolerance)
+        if not gap >= 0:
+            raise ParameterError("gap", "FactorGraph", "a number ≥ 0", gap)
+        if not 0 <= damping < 1:
+            raise ParameterError("damping", "FactorGraph", "in [0, 1)", damping)
+        if n_trees < 1:
+            raise ParameterError("n_trees", "FactorGraph", "at least 1", n_trees)
+        self.max_table, self.n_trees, self.warm_start = int(max_table), int(n_trees), bool(warm_start)
+        self.max_iter, self.tolerance, self.gap, self.damping = max_iter, float(tolerance), float(gap), float(damping)
+        self.graph = pack_graphs(self.graphs, self._allowed(allowed))
+        self._check_feasible()
+        self.inference = self._choose(inference)
+        self._pack = self._make_pack()
+
+    def _allowed(self, allowed: Sequence[ArrayLike] | None) -> NDArray[np.uint8] | None:
+        if allowed is None:
+            return None
+        if len(allowed) != len(self.graphs):
+            raise InputError(f"evidence is of {len(allowed)} instances, there are {len(self.graphs)}")
+        rows = [np.asarray(row, bool).astype(np.uint8) for row in allowed]
+        for i, (row, graph) in enumerate(zip(rows, self.graphs, strict=True)):
+            if row.shape != (graph.states.sum(),):
+                raise InputError(f"evidence of instance {i} has shape {row.shape}; expected ({graph.states.sum()},)")
+        return np.concatenate([np.zeros(0, np.uint8), *rows])
+
+    def _check_feasible(self) -> None:
+        """Propagate the hard factors; an error names those that contradict one another."""
+        for i, graph in enumerate(self.graphs):
+            if not graph.hard and not len(self.graph.allowed):
+                continue
+            scores = np.zeros(self._n_parts(i))
+            open_atoms = np.ones(self.n_atoms(i), np.uint8)
+            reason = np.full(self.n_atoms(i), -1, np.int64)
+            domains.open_states(self.graph, i, scores, open_atoms)
+            fault = int(domains.propagate(self.graph, i, scores, open_atoms, reason))
+            if fault >= 0:
+                raise InputError(self._contradiction(i, fault, open_atoms, reason))
+
+    def _contradiction(self, i: int, fault: int, open_atoms: NDArray[np.uint8], reason: Ints) -> str:
+        """Words for the factors by which the variables of a fault lost their states, and by which those lost theirs."""
+        space, graph = self.graph, self.graphs[i]
+        first, last, base = space.factor_start[i], space.factor_start[i + 1], space.node_start[i]
+        waiting, named = ([int(fault - last)], []) if fault >= last else ([], [fault])
+        nodes, factors = set(waiting), set(named)
+        waiting += [int(v) for f in named for v in space.slot_node[space.slot_start[f] : space.slot_start[f + 1]]]
+        nodes |= set(waiting)
+        evident = set()
+        while waiting:
+            v = waiting.pop()
+            for atom in range(space.atom_start[v], space.atom_start[v + 1]):
+                local = atom - space.atom_start[base]
+                if open_atoms[local] == 0 and reason[local] < 0:
+                    evident.add(int(v - base))
+                if reason[local] >= 0 and int(reason[local]) not in factors:
+                    f = int(reason[local])
+                    factors.add(f)
+                    more = [int(u) for u in space.slot_node[space.slot_start[f] : space.slot_start[f + 1]]]
+                    waiting += [u for u in more if u not in nodes]
+                    nodes |= set(more)
+        hard = [f - first - graph.n_factors for f in sorted(factors)]
+        words = "; ".join(str(graph.hard[h]) for h in hard if 0 <= h < len(graph.hard))
+        states = f"evidence on variables {sorted(evident)}" if evident else ""
+        return f"the hard factors of instance {i} contradict one another: {'; '.join(filter(None, [words, states]))}"
+
+    def _choose(self, inference: str) -> str:
+        """The engine, with what it prepares once."""
+        self._tree: Tree | None = None
+        if inference in ("auto", "junction_tree"):
+            self._tree, reason = build_tree(self.graph, self.max_table)
+            if self._tree is not None:
+                return "junction_tree"
+            if inference == "junction_tree":
+                raise too_wide(reason)
+            inference = "trw"
+        if inference in ("loopy_bp", "trw"):
+            self._forests = spanning_forests(self.graph, 1 if inference == "loopy_bp" else self.n_trees)
+        return inference
+
+    def _make_pack(self) -> Any:
+        if self._tree is not None:
+            return junction.JunctionSpace(self.graph, self._tree)
+        length, log = len(self.graph.edge_bit) if self.warm_start else 0, np.zeros((len(self), 4))
+        sweeps, steps = (self.max_iter, self.max_iter) if self.max_iter is not None else (200, 1000)
+        schedule = Schedule(sweeps, self.tolerance, self.damping, SHARE)
+        settings = Ad3Settings(steps, self.tolerance, self.gap, 5)
+        search = relaxed.RelaxedSpace(self.graph, settings, np.zeros(length), log)
+        if self.inference == "ad3":
+            return search
+        weighted = self.inference == "trw"
+        sums = belief.MessageSpace(self.graph, self._forests, schedule, weighted, np.zeros(length), np.zeros_like(log))
+        return relaxed.BoundsSpace(search, sums) if weighted else sums
+
+    @property
+    def pack(self) -> Any:
+        return self._pack
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def _n_parts(self, i: int) -> int:
+        a, b = self.graph.factor_start[i], self.graph.factor_start[i + 1]
+        return self.n_atoms(i) + int(self.graph.config_start[b] - self.graph.config_start[a])
+
+    def n_atoms(self, i: int) -> int:
+        a, b = self.graph.node_start[i], self.graph.node_start[i + 1]
+        return int(self.graph.atom_start[b] - self.graph.atom_start[a])
+
+    def atoms(self, i: int) -> NodeAtoms:
+        """The atoms of instance i in order."""
+        states = self.graphs[i].states
+        node = np.repeat(np.arange(len(states)), states)
+        return NodeAtoms(node, np.arange(len(node)) - np.repeat(np.cumsum(states) - states, states))
+
+    def guarantee(self, oracle: str) -> str:
+        """How good an oracle's answer is: ``exact``, ``outer``, ``inner`` or ``none``."""
+        return ENGINES[self.inference].guarantees.get(oracle, "exact")
+
+    def given(self, i: int, evidence: Mapping[int, Any]) -> FactorGraph:
+        """The same instances, with states of variables of instance i known: {variable: state, or those it may have}."""
+        return self.restrict([evidence if j == i else {} for j in range(len(self))])
+
+    def restrict(self, evidence: Sequence[Mapping[int, Any]]) -> FactorGraph:
+        """The same parts, fewer outputs: the gold of a :class:`~partwise.problem.Problem` with unknown variables.
+
+        ``evidence`` has a dict {variable: state or states} for every instance.
+        """
+        rows = []
+        for i, known in enumerate(evidence):
+            start = np.append(0, np.cumsum(self.graphs[i].states))
+            row = np.ones(start[-1], bool)
+            if len(self.graph.allowed):
+                first = self.graph.atom_start[self.graph.node_start[i]]
+                row = self.graph.allowed[first : first + start[-1]] != 0
+            for v, states in known.items():
+                if not 0 <= v < len(self.graphs[i].states):
+                    raise InputError(f"evidence on variable {v} of instance {i}, which has {len(start) - 1} variables")
+                keep = np.zeros(start[v + 1] - start[v], bool)
+                wanted = np.atleast_1d(np.asarray(states))
+                if wanted.dtype.kind not in "iu" or wanted.min() < 0 or wanted.max() >= len(keep):
+                    raise InputError(f"evidence on variable {v} of instance {i}: {states} is no state of {len(keep)}")
+                keep[wanted] = True
+                row[start[v] : start[v + 1]] &= keep
+            rows.append(row)
+        return self._with(rows)
+
+    def _with(self, rows: Sequence[NDArray[np.bool_]]) -> FactorGraph:
+        """This structure with other evidence; what was prepared for its engine is kept."""
+        flat = np.concatenate([np.zeros(0, bool), *rows]).astype(np.uint8)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.graph = self.graph._replace(allowed=flat)
+        other._check_feasible()
+        other._pack = other._make_pack()
+        return other
+
+    # ----------------------------------------------------------------------------------------------
+    # Outputs and parts
+
+    def _checked(self, i: int, y: ArrayLike) -> Ints:
+        labels, states = np.asarray(y), self.graphs[i].states
+        if labels.shape != states.shape:
+            raise InputError(f"instance {i} has {len(states)} variables but {labels.size} states")
+        if labels.dtype.kind not in "iu":
+            raise InputError(f"states of instance {i} must be integers")
+        wrong = np.flatnonzero((labels < 0) | (labels >= states))
+        if len(wrong):
+            v = int(wrong[0])
+            raise InputError(f"variable {v} of instance {i} has state {labels[v]}; expected 0..{states[v] - 1}")
+        return labels.astype(np.int64)
+
+    def _numbers(self, i: int, y: ArrayLike) -> Ints:
+        """The parts that are on: one per variable, one per soft factor."""
+        labels, graph, space = self._checked(i, y), self.graphs[i], self.graph
+        atoms = np.cumsum(graph.states) - graph.states + labels
+        f = space.factor_start[i]
+        at = space.slot_start[f]
+        offsets = labels[graph.scope] * space.slot_stride[at : at + len(graph.scope)]
+        sums = np.add.reduceat(offsets, graph.scope_start[:-1]) if graph.n_factors else np.zeros(0, np.int64)
+        starts = space.config_start[f : f + graph.n_factors] - space.config_start[f]
+        return np.concatenate([atoms, self.n_atoms(i) + starts + sums])
+
+    def encode(self, i: int, y: ArrayLike) -> Floats:
+        """χ(y) of the states y of the variables."""
+        parts = np.zeros(self._n_parts(i))
+        parts[self._numbers(i, y)] = 1.0
+        return parts
+
+    def encode_all(self, outputs: Sequence[Any]) -> tuple[Ints, NDArray[np.int32], Floats]:
+        if len(outputs) != len(self):
+            raise InputError(f"got {len(outputs)} outputs for {len(self)} instances")
+        numbers = [self._numbers(i, y).astype(np.int32) for i, y in enumerate(outputs)]
+        offsets = np.append(0, np.cumsum([len(found) for found in numbers])).astype(np.int64)
+        flat = np.concatenate([np.zeros(0, np.int32), *numbers])
+        return offsets, flat, np.ones(len(flat))
+
+    def decode(self, i: int, parts: Floats) -> Ints:
+        """The state of largest weight of every variable."""
+        states = self.graphs[i].states
+        atoms = np.asarray(parts, float)[: self.n_atoms(i)]
+        if (states == states[0]).all():
+            return np.argmax(atoms.reshape(len(states), -1), axis=1)
+        starts = np.cumsum(states) - states
+        top = np.repeat(np.maximum.reduceat(atoms, starts), states)
+        hit = np.flatnonzero(atoms == top)
+        first = np.searchsorted(hit, starts)
+        return hit[first] - starts
+
+    @property
+    def constrained(self) -> bool:
+        return len(self.graph.allowed) > 0 or any(graph.hard for graph in self.graphs)
+
+    def allows(self, i: int, parts: Floats) -> bool:
+        return self._fault(i, self.decode(i, parts)) is None
+
+    def forbidden_part(self, i: int, parts: Floats) -> str:
+        return self._fault(i, self.decode(i, parts)) or "nothing is forbidden"
+
+    def _fault(self, i: int, y: Ints) -> str | None:
+        if len(self.graph.allowed):
+            first = self.graph.atom_start[self.graph.node_start[i]]
+            starts = np.cumsum(self.graphs[i].states) - self.graphs[i].states
+            closed = np.flatnonzero(self.graph.allowed[first + starts + y] == 0)
+            if len(closed):
+                return f"state {y[closed[0]]} of variable {closed[0]} is forbidden by the constraints (evidence)"
+        f = int(violated(self.graph, i, y))
+        if f < 0:
+            return None
+        factor = self.graphs[i].hard[f - self.graph.factor_start[i] - self.graphs[i].n_factors]
+        return f"the states are forbidden by the constraints: {factor}"
+
+    def convergence(self, oracle: str) -> Floats:
+        """What the last call of an oracle did for each instance, (n, 4): iterations, residual, status, value.
+
+        Status 0: not converged; 1: converged; 2: the output is certified as the best. Exact engines need no iterations.
+        """
+        pack = self._pack
+        if self.inference == "junction_tree":
+            return np.tile([0.0, 0.0, 2.0, np.nan], (len(self), 1))
+        if self.inference == "trw":
+            pack = pack.search if oracle == "argmax" else pack.sums
+        return np.array(pack.log)
+
+    def relaxation(self, i: int) -> Polytope:
+        """The local polytope, over which AD³ optimises: every factor's own hull, agreeing on states of variables."""
+        from partwise.structures.graphs.polytope import local_polytope  # it needs scipy, which predicting does not
+
+        return local_polytope(self.graph, i)
+
+
+def _example(inference: str) -> FactorGraph:
+    return FactorGraph([Graph([2, 2, 2], [(0, 1), (1, 2), (0, 2)])], inference=inference)
+
+
+for _name in ENGINES:
+    register_structure(f"FactorGraph({_name})", functools.partial(_example, _name))

@@ -1,0 +1,1 @@
+"""Engines of factor graphs: the packed graph, local solvers of factors, and inference over them."""
