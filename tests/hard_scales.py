@@ -23,6 +23,7 @@ from oracles import Enumeration
 
 from partwise.features import MatrixFeatures
 from partwise.learners.base import Learner, Result
+from partwise.learners.certified import CertifiedLearner
 from partwise.losses import Loss
 from partwise.problem import Problem
 from partwise.structures import Assignment, Chain, Matching, Multiclass
@@ -292,10 +293,12 @@ def faults(case: Hard, learner: Learner, result: Result) -> list[str]:
     upper = min(upper, exact)
     if case.nonnegative is not None and theta[case.nonnegative].min(initial=0.0) < 0:
         wrong.append("a weight is below 0")
+    if case.radius is not None and np.linalg.norm(theta) > case.radius * (1 + 1e-12):
+        wrong.append("θ is outside the ball")
     if exact > zero + slop:
         wrong.append(f"θ = 0 is better: {zero:.6g} against {exact:.6g}")
     if certificate is None:
-        return wrong if not hasattr(learner, "tolerance") else [*wrong, "no certificate"]
+        return [*wrong, "no certificate"] if isinstance(learner, CertifiedLearner) else wrong
     if not math.isfinite(certificate.primal) or math.isnan(certificate.dual):
         wrong.append(f"certificate {certificate}")
     if abs(certificate.primal - exact) > RELATIVE * exact + ROUNDING * zero:
@@ -305,6 +308,8 @@ def faults(case: Hard, learner: Learner, result: Result) -> list[str]:
     if certificate.primal < lower - slop:
         wrong.append(f"primal {certificate.primal:.12g} is below the optimum {lower:.12g}")
     tolerance = getattr(learner, "tolerance", 0.0)
+    if not learner.certified:  # it ends by another rule than its gap
+        return wrong
     if result.status == "converged":
         if certificate.gap > tolerance * abs(certificate.primal) + slop:
             wrong.append(f"converged with a gap of {certificate.relative_gap:.3g}")

@@ -369,3 +369,14 @@ def test_hard_constraints_hold() -> None:
     assert result.status == "converged" and result.certificate is not None
     value = (0.5 * result.theta @ result.theta / 0.5 + hinge(case, result.theta)) / 3
     np.testing.assert_allclose(value, result.certificate.primal, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", [4, 7, 8, 11])
+def test_an_average_always_has_weight(seed: int) -> None:
+    """Steps taken back one after the other must not let the average begin where it ends."""
+    rng = np.random.default_rng(seed)
+    matrices = [1e4 * rng.normal(size=(1, 3)) for _ in range(3)]
+    problem = Problem(Multiclass(3, 3), MatrixFeatures(matrices), [0, 1, 2], "svm", nonnegative=np.ones(1, bool))
+    for C in (1e-4, 1.0, 100.0):
+        result = EntropicExtragradient(C=C, max_passes=60).fit(problem)
+        assert np.isfinite(result.theta).all() and result.certificate is not None

@@ -7,13 +7,14 @@ import sys
 
 import numpy as np
 import pytest
+from hard_scales import hard
 from problems import tiny
 from saddle import DOMAINS, case_of, hinge, optimum, sign_mask
 
 from partwise.exceptions import CapabilityError, ParameterError
 from partwise.features import MatrixFeatures
 from partwise.learners import EntropicExtragradient, JointQP
-from partwise.learners.joint_qp import feature_matrix, joint_program
+from partwise.learners.joint_qp import brought_inside, feature_matrix, joint_program
 from partwise.problem import Problem
 from partwise.structures import Chain, Multiclass
 
@@ -136,3 +137,36 @@ def test_forbidden_labels_get_no_mass() -> None:
     _, outputs = JointQP(C=1.0).solve(problem, joint_program(problem))
     assert abs(outputs[2]) < 1e-7
     np.testing.assert_allclose(outputs.reshape(2, 3).sum(axis=1), 1.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("structure", ["multiclass", "untied_chain", "matching"])
+def test_the_dual_never_exceeds_the_optimum(structure: str) -> None:
+    """Multipliers that are inside the polytope to the solver's tolerance alone broke this in one fit of five."""
+    for seed in range(1000, 1025):
+        case = hard(seed, structure)
+        result = JointQP(C=case.C).fit(case.problem())
+        assert result.certificate is not None
+        known = min(case.interval[1], case.primal(result.theta))
+        zero = case.primal(np.zeros(case.dim))
+        assert result.certificate.dual <= known * (1 + 1e-12) + 1e-15 * zero, case.about
+
+
+def test_multipliers_are_brought_onto_the_polytope() -> None:
+    rng = np.random.default_rng(0)
+    for structure in ("multiclass", "chain", "untied_chain", "matching"):
+        for seed in range(5):
+            space = hard(seed, structure).space
+            spaces = [space.polytope(i) for i in range(len(space))]
+            rough = [np.maximum(rng.dirichlet(np.ones(s.equal.shape[1])) - 0.05, 0.0) for s in spaces]
+            inside = brought_inside(spaces, np.concatenate(rough))
+            assert inside is not None and inside.min() >= 0.0
+            for s, x in zip(spaces, np.split(inside, np.cumsum([len(x) for x in rough])[:-1]), strict=True):
+                np.testing.assert_allclose(s.equal @ x, s.equal_to, atol=1e-12)
+                assert (s.below @ x <= s.limit + 1e-12).all()
+
+
+def test_the_number_of_threads_changes_nothing() -> None:
+    case = case_of("chain")
+    one, two = (JointQP(C=0.5).fit(case.problem("svm", n_threads=n)) for n in (1, 2))
+    np.testing.assert_array_equal(one.theta, two.theta)
+    assert one.certificate == two.certificate

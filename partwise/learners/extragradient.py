@@ -114,7 +114,7 @@ class SaddlePointLearner(CertifiedLearner):
         if self.balance is not None:
             return self.balance
         if self.radius is None:
-            return 1.0 / (self.C * lipschitz) ** 2
+            return 1.0 / max((self.C * lipschitz) ** 2, 1e-300)
         if self._free:
             return 1.0
         return reach / (math.log(2 * problem.dim + 1) if self.norm == "l1" else 0.5 * self.radius**2)
@@ -257,9 +257,9 @@ class Extragradient(SaddlePointLearner):
                 state["known"]["extra"] = {**state["known"].get("extra", {}), "step": 0.0}
                 return dict(state["known"])
             state["lipschitz"] *= BOLD if state["bold"] else EAGER
-        self._move_tail(state)
         if self.step == "adaptive":
             state["before"] = {name: state[name] for name in REVERSIBLE} | {"kept": state["kept"].copy()}
+        self._move_tail(state)
         u = player.second(v, state["pull"], weight, -found.ahead, step)
         state["pull"] = state["pull"] - step * found.behind
         state["sum"] = state["sum"] + step * u
@@ -282,6 +282,8 @@ class Extragradient(SaddlePointLearner):
         """(θ̄, v, Σ_i b_i) of the steps that the answer averages, v = −Σ_i F_i(z̄_i − ẑ_i)."""
         first = state["tail"][0] if len(state["tail"]) == 2 else dict.fromkeys(SUMS, 0.0)
         total, pull, cost, weight = (state[name] - first[name] for name in SUMS)
+        if not weight > 0.0:  # steps too small to be seen in their sum
+            total, pull, cost, weight = (state[name] for name in SUMS)
         return total / weight, pull / weight, cost / weight
 
     def _verdict(self, problem: Problem, state: State, step: float) -> dict[str, Any]:
@@ -323,7 +325,7 @@ class Extragradient(SaddlePointLearner):
 
 
 #: What a step changes beside ``kept``, which changes in place.
-REVERSIBLE = ("pull", "sum", "weight", "cost", "promised", "mean", "known", "lipschitz")
+REVERSIBLE = ("pull", "sum", "weight", "cost", "promised", "mean", "known", "lipschitz", "tail", "steps")
 #: What the answer is an average of.
 SUMS = ("sum", "pull", "cost", "weight")
 

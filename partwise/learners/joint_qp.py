@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
+import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from partwise.exceptions import CapabilityError, ParameterError
@@ -28,8 +29,12 @@ from partwise.learners.certified import gather
 from partwise.learners.extragradient import SaddlePointLearner
 from partwise.losses import add_cost
 from partwise.problem import Problem
+from partwise.structures.base import Polytope
 
 __all__ = ["JointQP"]
+
+#: How often multipliers are corrected at most, to bring them onto the polytope.
+ROUNDS = 10
 
 
 class Program(NamedTuple):
@@ -39,7 +44,7 @@ class Program(NamedTuple):
     limits: Floats  # −c_i
     linear: Floats  # (variables,)
     inequality: NDArray[np.bool_]  # (variables,): the μ
-    lifts: list[scipy.sparse.csr_array | None]
+    spaces: list[Polytope]
     sizes: list[int]  # variables x of every instance
     costs: list[tuple[Floats, float]]  # (γp_i, γq_i)
 
@@ -65,7 +70,7 @@ def joint_program(problem: Problem) -> Program:
     """Eq. (2.15) without Ω."""
     gold, offsets = problem.gold_parts(), problem.part_offsets
     first, others, limits, linear, inequality = [], [], [], [], []
-    lifts, sizes, costs = [], [], []
+    spaces, sizes, costs = [], [], []
     pull = np.zeros(problem.dim)
     for i in range(problem.m):
         space = problem.space.polytope(i)
@@ -83,7 +88,7 @@ def joint_program(problem: Problem) -> Program:
         limits.append(-c)
         linear += [space.equal_to, space.limit]
         inequality += [np.zeros(len(space.equal_to)), np.ones(len(space.limit))]
-        lifts.append(space.lift)
+        spaces.append(space)
         sizes.append(rows.shape[0])
         costs.append((cost, float(constant)))
     return Program(
@@ -91,10 +96,60 @@ def joint_program(problem: Problem) -> Program:
         np.concatenate(limits),
         np.concatenate([-pull, *linear]),
         np.concatenate([np.zeros(problem.dim), *inequality]).astype(bool),
-        lifts,
+        spaces,
         sizes,
         costs,
     )
+
+
+def brought_inside(spaces: Sequence[Polytope], x: Floats) -> Floats | None:
+    """Points x_i ≥ 0 that obey the constraints of their polytopes to rounding, near the given ones; side by side.
+
+    With a slack y for every inequality, the constraints are A(x, y) = b. A round adds D Aᵀ(A D Aᵀ)⁻¹(b − A(x, y)) with
+    D = diag(x, y), the least change relative to what is there, and clips at 0. For a simplex that is x/Σx. None if
+    a few rounds do not do it.
+    """
+    equal, below = (scipy.sparse.block_diag([getattr(s, name) for s in spaces]) for name in ("equal", "below"))
+    limit = np.concatenate([s.limit for s in spaces])
+    target = np.concatenate([*(s.equal_to for s in spaces), limit])
+    system = scipy.sparse.csr_array(
+        scipy.sparse.vstack(
+            [
+                scipy.sparse.hstack([equal, scipy.sparse.csr_array((equal.shape[0], len(limit)))]),
+                scipy.sparse.hstack([below, scipy.sparse.eye_array(len(limit))]),
+            ]
+        )
+    )
+    point = np.maximum(x, 0.0)
+    point = np.concatenate([point, np.maximum(limit - below @ point, 0.0)])
+    alive = _may_be_positive(system, target)
+    size = max(1.0, float(np.abs(target).max(initial=0.0)))
+    point *= alive
+    for _ in range(ROUNDS):
+        missing = target - system @ point
+        if np.abs(missing).max(initial=0.0) <= 1e-14 * size:
+            break
+        weights = (point + 1e-12 * size) * alive
+        square = scipy.sparse.csc_array(system @ scipy.sparse.diags_array(weights) @ system.T)
+        ridge = 1e-13 * float(square.diagonal().max())  # constraints may follow from each other
+        square = square + ridge * scipy.sparse.eye_array(len(target), format="csc")
+        point = np.maximum(point + weights * (system.T @ scipy.sparse.linalg.spsolve(square, missing)), 0.0)
+    if not np.abs(target - system @ point).max(initial=0.0) <= 1e-12 * size:
+        return None
+    return point[: len(x)]
+
+
+def _may_be_positive(system: scipy.sparse.csr_array, target: Floats) -> NDArray[np.bool_]:
+    """Which of the x ≥ 0 a system does not force to be 0, as Σx = 0 does: forbidden parts, and what hangs on them."""
+    alive, zero = np.ones(system.shape[1], bool), target == 0.0
+    signs = [scipy.sparse.csr_array((sign * system) > 0, dtype=float) for sign in (1.0, -1.0)]
+    while True:
+        up, down = (s @ alive.astype(float) > 0 for s in signs)
+        one_sided = zero & (up ^ down)
+        dead = (sum(s.T @ one_sided.astype(float) for s in signs) > 0) & alive
+        if not dead.any():
+            return alive
+        alive &= ~dead
 
 
 @register_learner("joint_qp")
@@ -102,8 +157,9 @@ def joint_program(problem: Problem) -> Program:
 class JointQP(SaddlePointLearner):
     """Eq. (2.15) handed to clarabel whole: exact solutions of small problems, in one pass.
 
-    The certificate is not the solver's word: primal and dual are computed from its θ and its multipliers z, which obey
-    the constraints of the polytope to about the solver's tolerance, and so does the dual value. Needs the extra ``qp``.
+    The certificate is not the solver's word: primal and dual are computed from its θ and its multipliers z. These obey
+    the constraints of the polytope only to about the solver's tolerance, so they are first brought onto it (where that
+    fails, the gold outputs stand for them). Needs the extra ``qp``.
 
     Parameters
     ----------
@@ -229,9 +285,12 @@ class JointQP(SaddlePointLearner):
         live = problem.features.live  # an interior point puts a little on weights that do not exist
         theta = np.array(solution.x)[:d] * (1.0 if live is None else live)
         theta = self.domain(problem).project(theta)
-        z = np.maximum(np.array(solution.z)[:n_x], 0.0)
-        pieces = np.split(z, np.cumsum(program.sizes)[:-1])
-        outputs = [x if lift is None else lift @ x for x, lift in zip(pieces, program.lifts, strict=True)]
+        z = np.array(solution.z)[:n_x]
+        inside = brought_inside(program.spaces, z) if np.isfinite(z).all() else None
+        if inside is None:
+            return theta, problem.gold_parts()
+        pieces = np.split(inside, np.cumsum(program.sizes)[:-1])
+        outputs = [x if s.lift is None else s.lift @ x for x, s in zip(pieces, program.spaces, strict=True)]
         return theta, np.concatenate(outputs)
 
 
