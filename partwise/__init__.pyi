@@ -37,6 +37,7 @@ from partwise.learners.smo import HybridEG as HybridEG
 from partwise.learners.subgradient import Subgradient as Subgradient
 from partwise.losses import Loss as Loss
 from partwise.parsing.parser import DependencyParser as DependencyParser
+from partwise.parsing.second_order import SecondOrderParser as SecondOrderParser
 from partwise.problem import Problem as Problem
 from partwise.sequences.labeler import SequenceLabeler as SequenceLabeler
 from partwise.sequences.segmentation.labeler import SegmentLabeler as SegmentLabeler
@@ -49,6 +50,7 @@ from partwise.structures.chain import Chain as Chain
 from partwise.structures.cut import Cut as Cut
 from partwise.structures.matching import Matching as Matching
 from partwise.structures.multiclass import Multiclass as Multiclass
+from partwise.structures.second_order import SecondOrderTree as SecondOrderTree
 from partwise.structures.segments import Segments as Segments
 from partwise.topics.disclda import DiscLDA as DiscLDA
 from partwise.topics.lda import LDA as LDA

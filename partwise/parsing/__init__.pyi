@@ -7,3 +7,4 @@ from partwise.parsing.metrics import attachment_scores as attachment_scores
 from partwise.parsing.parser import DependencyParser as DependencyParser
 from partwise.parsing.parser import ParsedTree as ParsedTree
 from partwise.parsing.sample import load_sample_treebank as load_sample_treebank
+from partwise.parsing.second_order import SecondOrderParser as SecondOrderParser

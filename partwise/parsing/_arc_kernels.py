@@ -85,7 +85,7 @@ def _mix(a, b):
 
 
 @kernel
-def _views(pack, i, views):
+def word_views(pack, i, views):
     """views[t] ← the views of word t, t = 0 being the root; (n + 1, N_VIEWS)."""
     start = pack.offsets[i]
     n = pack.offsets[i + 1] - start
@@ -119,7 +119,7 @@ def _views(pack, i, views):
 
 
 @kernel
-def _salted(views, kinds, salt, out):
+def salted_views(views, kinds, salt, out):
     """out[t, k] ← view kinds[k] of word t, told apart by template and side."""
     for t in range(views.shape[0]):
         for k in range(kinds.shape[0]):
@@ -189,14 +189,14 @@ def prepare(pack, i):
     """All that the words of a sentence bring to its arcs: salted views and rows of label weights."""
     n = pack.offsets[i + 1] - pack.offsets[i]
     views = np.empty((n + 1, N_VIEWS), np.uint64)
-    _views(pack, i, views)
+    word_views(pack, i, views)
     n_arcs, n_pairs, n_words = pack.arc_templates.shape[0], pack.pair_templates.shape[0], pack.word_templates.shape[0]
     heads, modifiers = np.empty((n + 1, n_arcs), np.uint64), np.empty((n + 1, n_arcs), np.uint64)
-    _salted(views, pack.arc_templates[:, 0], 1, heads)
-    _salted(views, pack.arc_templates[:, 1], 2, modifiers)
+    salted_views(views, pack.arc_templates[:, 0], 1, heads)
+    salted_views(views, pack.arc_templates[:, 1], 2, modifiers)
     pair_heads, pair_modifiers = np.empty((n + 1, n_pairs), np.uint64), np.empty((n + 1, n_pairs), np.uint64)
-    _salted(views, pack.pair_templates[:, 0], 3, pair_heads)
-    _salted(views, pack.pair_templates[:, 1], 4, pair_modifiers)
+    salted_views(views, pack.pair_templates[:, 0], 3, pair_heads)
+    salted_views(views, pack.pair_templates[:, 1], 4, pair_modifiers)
     between = np.empty((n + 1, 4), np.uint64)
     for t in range(n + 1):
         between[t, 2], between[t, 3] = _mix(views[t, X], np.uint64(5003)), _mix(views[t, X], np.uint64(5004))
@@ -204,15 +204,15 @@ def prepare(pack, i):
     salted = np.empty((n + 1, n_words), np.uint64)
     shift = np.uint64(64 - pack.row_bits)
     head_rows, modifier_rows = np.empty((n + 1, 2, n_words), np.int64), np.empty((n + 1, 2, n_words), np.int64)
-    _salted(views, pack.word_templates, 6, salted)
+    salted_views(views, pack.word_templates, 6, salted)
     _word_rows(salted, shift, head_rows)
-    _salted(views, pack.word_templates, 7, salted)
+    salted_views(views, pack.word_templates, 7, salted)
     _word_rows(salted, shift, modifier_rows)
     return heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows
 
 
 @kernel
-def _gather_rows(theta, base, n_labels, rows, out):
+def gather_rows(theta, base, n_labels, rows, out):
     """out[t, d] ← Σ_k row rows[t, d, k] of the label weights."""
     for t in range(rows.shape[0]):
         for d in range(2):
@@ -238,8 +238,8 @@ def _(features, i, theta, scores, at):
     base = 1 << features.arc_bits
     of_head, of_modifier = np.empty((n + 1, 2, L)), np.empty((n + 1, 2, L))
     if L > 1:
-        _gather_rows(theta, base, L, head_rows, of_head)
-        _gather_rows(theta, base, L, modifier_rows, of_modifier)
+        gather_rows(theta, base, L, head_rows, of_head)
+        gather_rows(theta, base, L, modifier_rows, of_modifier)
     places = np.empty(2 * heads.shape[1] + 128, np.int64)
     rows = np.empty(pair_heads.shape[1], np.int64)
     arc_shift, row_shift = np.uint64(64 - features.arc_bits), np.uint64(64 - features.row_bits)
@@ -271,7 +271,7 @@ def _(features, i, theta, scores, at):
 
 
 @kernel
-def _touch(theta, places, count, amount, clear):
+def touch(theta, places, count, amount, clear):
     """θ[places] += amount; or, to ``clear``, returns Σ θ[places]² and leaves zeros."""
     total = 0.0
     for j in range(np.uintp(count)):
@@ -284,7 +284,7 @@ def _touch(theta, places, count, amount, clear):
 
 
 @kernel
-def _touch_row(theta, row, amounts, at, n_labels, step, clear):
+def touch_row(theta, row, amounts, at, n_labels, step, clear):
     """The same for the L weights of a row, which get step·amounts[at:at + L]."""
     o, q, total = np.uintp(row), np.uintp(at), 0.0
     if clear:
@@ -325,7 +325,7 @@ def _scatter(features, i, parts, at, step, theta, clear):
                 if size > 0.0:
                     if total != 0.0:
                         count = arc_features(heads, modifiers, h, m, inside, between, arc_shift, places)
-                        norm += _touch(theta, places, count, step * total, clear)
+                        norm += touch(theta, places, count, step * total, clear)
                     if L > 1:
                         d = 1 if h < m else 0
                         for b in range(np.uintp(L)):
@@ -333,18 +333,18 @@ def _scatter(features, i, parts, at, step, theta, clear):
                             of_modifier[m, d, b] += parts[o + b]
                         label_features(pair_heads, pair_modifiers, h, m, row_shift, rows)
                         for k in range(rows.shape[0]):
-                            norm += _touch_row(theta, base + rows[k] * L, parts, o, L, step, clear)
+                            norm += touch_row(theta, base + rows[k] * L, parts, o, L, step, clear)
                 if h > 0:
                     inside |= np.uint64(1) << np.uint64(features.bits[start + h - 1])
                 h += -1 if side == 0 else 1
     if L > 1:
-        norm += _scatter_rows(of_head, head_rows, base, step, theta, clear)
-        norm += _scatter_rows(of_modifier, modifier_rows, base, step, theta, clear)
+        norm += scatter_rows(of_head, head_rows, base, step, theta, clear)
+        norm += scatter_rows(of_modifier, modifier_rows, base, step, theta, clear)
     return norm
 
 
 @kernel
-def _scatter_rows(amounts, rows, base, step, theta, clear):
+def scatter_rows(amounts, rows, base, step, theta, clear):
     """The label features of single words, from sums over their arcs."""
     L, norm = amounts.shape[2], 0.0
     for t in range(rows.shape[0]):
@@ -354,7 +354,7 @@ def _scatter_rows(amounts, rows, base, step, theta, clear):
                 size += abs(amounts[t, d, b])
             if size > 0.0:
                 for k in range(rows.shape[2]):
-                    norm += _touch_row(theta, base + rows[t, d, k] * L, amounts[t, d], 0, L, step, clear)
+                    norm += touch_row(theta, base + rows[t, d, k] * L, amounts[t, d], 0, L, step, clear)
     return norm
 
 

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from partwise.exceptions import ParameterError
 from partwise.features.base import Features
 from partwise.parsing._arc_kernels import ARC_TEMPLATES, ATTRIBUTES, PAIR_TEMPLATES, WORD_TEMPLATES, ArcPack
+from partwise.parsing._second_order_features import GRAND_TEMPLATES, SIBLING_TEMPLATES, SecondOrderPack
 from partwise.parsing.conllu import DependencySentence
+from partwise.structures.second_order import SecondOrderTree
 
-__all__ = ["ArcFeatures", "WordEncoder"]
+__all__ = ["ArcFeatures", "SecondOrderFeatures", "WordEncoder"]
 
 
 def _hash(text: str) -> int:
@@ -117,4 +119,20 @@ class ArcFeatures(Features):
 
     @property
     def pack(self) -> ArcPack:
+        return self._pack
+
+
+class SecondOrderFeatures(Features):
+    """s of labelled candidate arcs, siblings and grandparents, from the tables of :class:`ArcFeatures`."""
+
+    def __init__(self, arcs: ArcFeatures, space: SecondOrderTree) -> None:
+        self.arcs = arcs
+        self._pack = SecondOrderPack(arcs.pack, space.pack, SIBLING_TEMPLATES, GRAND_TEMPLATES)
+
+    @property
+    def dim(self) -> int:
+        return self.arcs.dim
+
+    @property
+    def pack(self) -> SecondOrderPack:
         return self._pack

@@ -1,0 +1,333 @@
+"""SecondOrderParser: siblings and grandparents over the arcs that a first-order parser leaves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise._compile import kernel
+from partwise.estimation.base import GuardedCheckpoint, thread_count
+from partwise.estimation.results import result_from_json
+from partwise.exceptions import InputError, ParameterError
+from partwise.features.base import feature_scores
+from partwise.learners.base import Callback
+from partwise.parsing._decoding import in_blocks
+from partwise.parsing.conllu import DependencySentence
+from partwise.parsing.features import SecondOrderFeatures
+from partwise.parsing.gold import Constraint, fingerprint
+from partwise.parsing.metrics import attachment_scores
+from partwise.parsing.parser import DependencyParser
+from partwise.problem import Problem
+from partwise.progress import Progress
+from partwise.storage import check_writable
+from partwise.structures._second_order_kernels import best_labels, decompose
+from partwise.structures._second_order_space import layout
+from partwise.structures.second_order import SecondOrderTree
+
+__all__ = ["Certified", "SecondOrderParser"]
+
+Floats = NDArray[np.float64]
+BLOCK = 500  # sentences whose candidate arcs are in memory at a time in prediction
+
+
+class Certified(NamedTuple):
+    """Scores of the trees found and upper bounds of all trees' scores, one per sentence."""
+
+    values: Floats
+    bounds: Floats
+    iterations: NDArray[np.int64]
+
+    @property
+    def optimal(self) -> NDArray[np.bool_]:
+        """Which trees are proved to be the best over the candidate arcs."""
+        return self.bounds - self.values <= 1e-6 * (1.0 + np.abs(self.values))
+
+
+@kernel
+def second_order_trees(space, features, theta, start, stop, heads, labels, values, bounds, iterations):
+    """The best tree that dual decomposition finds of instances start:stop, with its certificate."""
+    for i in range(start, stop):
+        scores = np.empty(space.parts[i + 1] - space.parts[i])
+        feature_scores(features, i, theta, scores, 0)
+        lay = layout(space, i)
+        first = space.offsets[i]
+        n, count = space.offsets[i + 1] - first, lay.heads.shape[0]
+        arc_scores, best, tree = np.empty(count), np.empty(count, np.int64), np.zeros(n + 1, np.int64)
+        best_labels(lay, space.n_labels, scores, arc_scores, best)
+        values[i], bounds[i], iterations[i] = decompose(
+            lay, n, arc_scores, scores, space.single_root, space.max_iterations, tree
+        )
+        for m in range(1, n + 1):
+            heads[first + m - 1], labels[first + m - 1] = lay.heads[tree[m]], best[tree[m]]
+
+
+class SecondOrderParser(DependencyParser):
+    """argmax over trees of Σ arcs + Σ consecutive siblings + Σ grandparents, section 3.2 of Martins et al. (2010).
+
+    A first-order :class:`DependencyParser` is trained first. It leaves at most ``max_heads`` heads per word (those with
+    at least ``threshold`` times the probability of the best one, and those of its best tree), and its weights are where
+    training goes on from. Trees are found by dual decomposition; :meth:`certificates` tells which are proved to be the
+    best. Probabilities, n-best lists and explanations are those of the first-order model, ``pruner_``.
+
+    Parameters
+    ----------
+    max_heads, threshold
+        Of pruning; :meth:`pruning_recall` tells how many gold arcs survive it.
+    max_iterations : int
+        Of dual decomposition in one sentence.
+    pruner_passes : int
+        Passes of the first-order learner.
+
+    All other parameters are those of :class:`DependencyParser`, for both models.
+
+    Examples
+    --------
+    >>> from partwise.parsing import load_sample_treebank
+    >>> train, test = load_sample_treebank("train"), load_sample_treebank("test")
+    >>> parser = SecondOrderParser(arc_bits=18, row_bits=12, max_passes=3, pruner_passes=3).fit(train)
+    >>> parser.score(test) > 0.9, parser.pruning_recall(test) > 0.98
+    (True, True)
+    """
+
+    kind = "second-order-parser"
+
+    def __init__(
+        self,
+        *,
+        max_heads: int = 10,
+        threshold: float = 1e-4,
+        max_iterations: int = 200,
+        pruner_passes: int = 5,
+        single_root: bool | None = None,
+        labelled: bool = True,
+        loss: Any = None,
+        learner: Any = "dca",
+        C: float = 0.01,
+        max_passes: int | None = None,
+        learner_options: dict[str, Any] | None = None,
+        patience: int | None = None,
+        arc_bits: int = 24,
+        row_bits: int = 18,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            single_root=single_root, labelled=labelled, loss=loss, learner=learner, C=C, max_passes=max_passes,
+            learner_options=learner_options, patience=patience, arc_bits=arc_bits, row_bits=row_bits,
+            random_state=random_state, n_jobs=n_jobs, verbose=verbose,
+        )  # fmt: skip
+        self.max_heads, self.threshold = max_heads, threshold
+        self.max_iterations, self.pruner_passes = max_iterations, pruner_passes
+
+    def check_settings(self) -> None:
+        super().check_settings()
+        if not self.max_heads >= 1:
+            raise ParameterError("max_heads", "SecondOrderParser", "at least 1", self.max_heads)
+        if not 0 <= self.threshold < 1:
+            raise ParameterError("threshold", "SecondOrderParser", "in [0, 1)", self.threshold)
+        for name in ("max_iterations", "pruner_passes"):
+            if not getattr(self, name) >= 1:
+                raise ParameterError(name, "SecondOrderParser", "at least 1", getattr(self, name))
+
+    def fit(
+        self,
+        X: Sequence[DependencySentence],
+        y: None = None,
+        *,
+        dev: Sequence[DependencySentence] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train the first-order model, then this one; as :meth:`DependencyParser.fit`, on complete trees only."""
+        self.check_settings()
+        if checkpoint is not None:
+            check_writable(checkpoint)
+        for i, sentence in enumerate(X):
+            if not sentence.has_tree:
+                raise InputError(f"{sentence.source or f'sentence {i}'}: every word needs a head here")
+        learner, loss = self._settings()
+        self.pruner_ = self._first_order().set_params(max_passes=self.pruner_passes).fit(X)
+        self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
+        self._share()
+        space, features = self._second_order(X, gold=True)
+        number = {relation: k for k, relation in enumerate(self.relations_)}
+        gold = [s.heads if not self.labelled else _labelled(s, number) for s in X]
+        problem = Problem(space, features, gold, loss, n_threads=thread_count(self.n_jobs))
+        score = None if dev is None else self._scorer(dev)
+        keep = None
+        if checkpoint is not None:
+            params = sorted((k, v) for k, v in self.get_params(deep=False).items() if k not in ("n_jobs", "verbose"))
+            keep = GuardedCheckpoint(checkpoint, fingerprint(params, X, dev))
+        with Progress(learner.max_passes, "second-order parser") if self.verbose else nullcontext() as progress:
+            watching = [*callbacks, *([progress] if progress is not None else [])]
+            self.result_ = learner.fit(
+                problem, theta=self.pruner_.theta_.astype(float), score=score, patience=self.patience,
+                callbacks=watching, checkpoint=keep,
+            )  # fmt: skip
+        self._keep(self.result_.theta)
+        return self
+
+    def _first_order(self) -> DependencyParser:
+        """The first-order parser with the settings that both share."""
+        names = DependencyParser._defaults()
+        return DependencyParser(**{k: v for k, v in self.get_params(deep=False).items() if k in names})
+
+    def _share(self) -> None:
+        """What both models have in common."""
+        first = self.pruner_
+        self.relations_, self.single_root_, self.encoder_ = first.relations_, first.single_root_, first.encoder_
+        self.temperature_ = first.temperature_
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        found = super()._defaults()
+        found.pop("projective", None)
+        return found
+
+    # pruning
+
+    def candidates(self, X: Sequence[DependencySentence]) -> list[NDArray[np.bool_]]:
+        """The arcs that the first-order model leaves, (n + 1, n) per sentence."""
+        found = []
+        for mass, best in zip(self.pruner_.predict_marginals(X), self.pruner_.predict(X), strict=True):
+            n = mass.shape[1]
+            keep = mass >= self.threshold * mass.max(axis=0)
+            if n + 1 > self.max_heads:
+                keep &= mass >= np.partition(mass, n + 1 - self.max_heads, axis=0)[n + 1 - self.max_heads]
+            keep[np.arange(1, n + 1), np.arange(n)] = False
+            keep[best.heads, np.arange(n)] = True
+            found.append(keep)
+        return found
+
+    def pruning_recall(self, X: Sequence[DependencySentence]) -> float:
+        """The share of gold arcs that survive pruning."""
+        kept = [table[s.heads, np.arange(len(s))] for s, table in zip(X, self.candidates(X), strict=True)]
+        return float(np.concatenate(kept).mean())
+
+    def _second_order(
+        self, X: Sequence[DependencySentence], *, gold: bool = False
+    ) -> tuple[SecondOrderTree, SecondOrderFeatures]:
+        """Space and features over the candidate arcs; with ``gold``, those of the sentences' own trees among them."""
+        tables: list[NDArray[np.bool_]] = []
+        for start in range(0, len(X), BLOCK):
+            tables += self.candidates(X[start : start + BLOCK])
+        if gold:
+            for sentence, table in zip(X, tables, strict=True):
+                table[sentence.heads, np.arange(len(sentence))] = True
+        n_labels = len(self.relations_) if self.labelled else None
+        space = SecondOrderTree(tables, n_labels, single_root=self.single_root_, max_iterations=self.max_iterations)
+        return space, SecondOrderFeatures(self._features(X), space)
+
+    # prediction
+
+    def _scorer(self, dev: Sequence[DependencySentence]) -> Any:
+        space, features = self._second_order(dev)
+
+        def score(theta: Floats) -> float:
+            scores = attachment_scores(dev, self._decompose(dev, space, features, theta)[0])
+            return (scores.las if self.labelled else scores.uas) / 100.0
+
+        return score
+
+    def _decompose(
+        self, X: Sequence[DependencySentence], space: SecondOrderTree, features: SecondOrderFeatures, theta: Any
+    ) -> tuple[list[DependencySentence], Certified]:
+        offsets = space.pack.offsets
+        heads, labels = np.zeros((2, int(offsets[-1])), np.int64)
+        values, bounds = np.zeros((2, len(space)))
+        iterations = np.zeros(len(space), np.int64)
+        in_blocks(
+            offsets,
+            thread_count(self.n_jobs),
+            lambda a, b: second_order_trees(
+                space.pack, features.pack, theta, a, b, heads, labels, values, bounds, iterations
+            ),
+        )
+        trees = [
+            sentence.with_tree(
+                heads[a:b].tolist(), [self.relations_[k] for k in labels[a:b]] if self.labelled else None
+            )
+            for sentence, a, b in zip(X, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ]
+        return trees, Certified(values, bounds, iterations)
+
+    def _all(self, X: Sequence[DependencySentence]) -> tuple[list[DependencySentence], Certified]:
+        sentences, trees, found = self._checked(X), [], []
+        for start in range(0, len(sentences), BLOCK):
+            block = sentences[start : start + BLOCK]
+            more, certified = self._decompose(block, *self._second_order(block), self.theta_)
+            trees += more
+            found.append(certified)
+        if not found:
+            return [], Certified(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+        return trees, Certified(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+    def predict(
+        self,
+        X: Sequence[DependencySentence],
+        *,
+        decoding: str = "best",
+        constraints: Sequence[Constraint] | None = None,
+    ) -> list[DependencySentence]:
+        """The sentences with the trees found; constraints and minimum risk need marginals and are for ``pruner_``."""
+        if decoding != "best":
+            raise ParameterError("decoding", "SecondOrderParser.predict", "'best'", decoding)
+        if constraints is not None:
+            raise ParameterError("constraints", "SecondOrderParser.predict", "absent; use pruner_", constraints)
+        return self._all(X)[0]
+
+    def certificates(self, X: Sequence[DependencySentence]) -> Certified:
+        """Scores of the trees that :meth:`predict` finds, with upper bounds of the scores of all trees."""
+        return self._all(X)[1]
+
+    def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
+        """Those of the first-order model."""
+        return self.pruner_.predict_marginals(self._checked(X), labelled=labelled)
+
+    def predict_log_proba(self, X: Sequence[DependencySentence]) -> Floats:
+        """Those of the first-order model."""
+        return self.pruner_.predict_log_proba(self._checked(X))
+
+    def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[Any]:
+        """Those of the first-order model."""
+        return self.pruner_.predict_nbest(self._checked(X), k)
+
+    def calibrate(self, X: Sequence[DependencySentence]) -> Self:
+        """Calibrate the first-order model."""
+        self.pruner_.calibrate(self._checked(X))
+        self.temperature_ = self.pruner_.temperature_
+        return self
+
+    def explain(
+        self, sentence: DependencySentence, word: int, head: int | None = None, rival: int | None = None
+    ) -> Any:
+        """By the first-order model."""
+        (sentence,) = self._checked([sentence])
+        return self.pruner_.explain(sentence, word, head, rival)
+
+    # storage
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header, arrays = super().to_state()
+        first, more = self.pruner_.to_state()
+        return {**header, "pruner": first}, {**arrays, **{f"pruner/{name}": array for name, array in more.items()}}
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        own = {name: array for name, array in arrays.items() if not name.startswith("pruner/")}
+        self = super().from_state(header, own)
+        first = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("pruner/")}
+        self.pruner_ = DependencyParser.from_state(header["pruner"], first)
+        self._share()
+        self.result_ = result_from_json(header["result"], np.zeros(0))
+        return self
+
+
+def _labelled(sentence: DependencySentence, number: dict[str, int]) -> NDArray[np.int64]:
+    return np.stack([sentence.heads, [number[relation] for relation in sentence.column("deprel")]], axis=1)
