@@ -2,4 +2,5 @@
 
 KINDS = {
     "dependency-parser": "partwise.parsing.parser",
+    "second-order-parser": "partwise.parsing.second_order",
 }

@@ -184,12 +184,6 @@ class SecondOrderParser(DependencyParser):
         self.relations_, self.single_root_, self.encoder_ = first.relations_, first.single_root_, first.encoder_
         self.temperature_ = first.temperature_
 
-    @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        found = super()._defaults()
-        found.pop("projective", None)
-        return found
-
     # pruning
 
     def candidates(self, X: Sequence[DependencySentence]) -> list[NDArray[np.bool_]]:

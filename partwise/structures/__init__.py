@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from partwise.structures.graphs.model import Graph
     from partwise.structures.matching import Matching
     from partwise.structures.multiclass import Multiclass
+    from partwise.structures.second_order import SecondOrderTree
     from partwise.structures.segments import Segments
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Matching",
     "Multiclass",
     "RelaxedAssignment",
+    "SecondOrderTree",
     "Segments",
     "Structure",
 ]
@@ -45,6 +47,7 @@ _HOME = {
     "Matching": "matching",
     "Multiclass": "multiclass",
     "RelaxedAssignment": "assignment",
+    "SecondOrderTree": "second_order",
     "Segments": "segments",
 }
 

@@ -14,6 +14,7 @@ from partwise.structures._second_order_space import Layout, SecondOrderSpace, la
 from partwise.structures.arborescence import ArcTable, tree_fault
 from partwise.structures.base import CompiledStructure
 from partwise.structures.oracles import Floats
+from partwise.structures.registry import register_structure
 
 __all__ = ["SecondOrderTree"]
 
@@ -24,6 +25,8 @@ class SecondOrderTree(CompiledStructure):
     Section 3.2 of Martins et al. (2010) beside its TREE factor: consecutive siblings with the first and the last
     child of each side, and chains grandparent–head–modifier. ``argmax`` is the best tree that dual decomposition finds:
     an attained output ("inner"), with an upper bound by ``bound``. Where both agree, :meth:`solve` calls it optimal.
+
+    A score of −inf forbids an arc; those of siblings and grandparents must be finite.
 
     Parameters
     ----------
@@ -118,6 +121,22 @@ class SecondOrderTree(CompiledStructure):
         span = slice(self._pack.arcs[i], self._pack.arcs[i + 1])
         return self._pack.heads[span].astype(np.int64), self._pack.modifiers[span].astype(np.int64)
 
+    def argmax(self, i: int, scores: Any) -> Floats:
+        self._check_higher(i, scores)
+        return super().argmax(i, scores)
+
+    def bound(self, i: int, scores: Any) -> float:
+        self._check_higher(i, scores)
+        return super().bound(i, scores)
+
+    def _check_higher(self, i: int, scores: Any) -> None:
+        higher = np.asarray(scores, float)[self.n_atoms(i) :]
+        if np.isneginf(higher).any() and np.isfinite(np.asarray(scores)[: self.n_atoms(i)]).any():
+            part = self.n_atoms(i) + int(np.argmax(np.isneginf(higher)))
+            raise InputError(
+                f"part {part} of instance {i}, a sibling or grandparent, has score -inf; expected a number"
+            )
+
     def layout(self, i: int) -> Layout:
         """Where the parts of instance i are."""
         found: Layout = layout(self._pack, i)
@@ -158,3 +177,6 @@ class SecondOrderTree(CompiledStructure):
         order = np.lexsort((-values, table.modifier))
         best = order[np.searchsorted(table.modifier[order], np.arange(1, n + 1))]
         return np.stack([table.head[best], table.label[best]], axis=1) if self.labelled else table.head[best]
+
+
+register_structure("SecondOrderTree", lambda: SecondOrderTree([np.ones((3, 2))]))

@@ -1,0 +1,113 @@
+"""Second-order parsing: features, certificates, accuracy above first order, pruning, storage, bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import partwise
+from partwise.exceptions import InputError, ParameterError
+from partwise.features.base import squared_norm
+from partwise.parsing import DependencySentence, SecondOrderParser, load_sample_treebank
+from partwise.parsing.features import ArcFeatures, SecondOrderFeatures, WordEncoder
+from partwise.structures.second_order import SecondOrderTree
+
+TRAIN, TEST = load_sample_treebank("train"), load_sample_treebank("test")
+SMALL = {"arc_bits": 18, "row_bits": 10, "max_passes": 3, "pruner_passes": 3}
+
+
+@pytest.fixture(scope="module")
+def parser() -> SecondOrderParser:
+    return SecondOrderParser(**SMALL).fit(TRAIN)
+
+
+def features_of(n_labels: int | None) -> tuple[SecondOrderTree, SecondOrderFeatures]:
+    rng, sentences = np.random.default_rng(0), TRAIN[:3]
+    tables = [rng.random((len(s) + 1, len(s))) < 0.4 for s in sentences]
+    for sentence, table in zip(sentences, tables, strict=True):
+        table[sentence.heads, np.arange(len(sentence))] = True
+    space = SecondOrderTree(tables, n_labels, single_root=True)
+    arcs = ArcFeatures(WordEncoder().fit(sentences), sentences, n_labels or 1, arc_bits=14, row_bits=8)
+    return space, SecondOrderFeatures(arcs, space)
+
+
+@pytest.mark.parametrize("n_labels", [None, 3])
+def test_adjoint_and_norm(n_labels: int | None) -> None:
+    space, features = features_of(n_labels)
+    rng, scratch = np.random.default_rng(1), np.zeros(features.dim)
+    for i in range(len(space)):
+        theta = rng.normal(size=features.dim)
+        parts = rng.normal(size=space.n_parts(i)) * (rng.random(space.n_parts(i)) < 0.3)
+        weights = np.zeros(features.dim)
+        features.accumulate(i, parts, 1.0, weights)
+        assert theta @ weights == pytest.approx(features.scores(i, theta) @ parts)
+        assert squared_norm(features.pack, i, parts, scratch) == pytest.approx(weights @ weights)
+        assert not scratch.any()
+
+
+def test_arcs_have_the_scores_of_the_first_order_model() -> None:
+    space, features = features_of(3)
+    theta = np.random.default_rng(2).normal(size=features.dim)
+    for i in range(len(space)):
+        table, n = space.atoms(i), int(space.lengths[i])
+        dense = features.arcs.scores(i, theta)
+        numbers = ((table.modifier - 1) * n + table.head - (table.head > table.modifier)) * 3 + table.label
+        np.testing.assert_allclose(features.scores(i, theta)[: space.n_atoms(i)], dense[numbers], rtol=0, atol=1e-9)
+
+
+def test_accuracy_certificates_and_pruning(parser: SecondOrderParser) -> None:
+    found = parser.predict(TEST)
+    assert all(tree.fault(single_root=True) is None for tree in found)
+    scores, first = parser.evaluate(TEST), parser.pruner_.evaluate(TEST)
+    assert scores.uas > 97 and scores.uas >= first.uas - 0.5
+    certified = parser.certificates(TEST)
+    assert (certified.bounds >= certified.values - 1e-6).all()
+    assert certified.optimal.mean() > 0.8 and certified.iterations.min() >= 1
+    assert parser.pruning_recall(TEST) > 0.98
+    assert max(table.sum(axis=0).max() for table in parser.candidates(TEST)) <= parser.max_heads + 1
+
+
+def test_batches_threads_and_storage(parser: SecondOrderParser, tmp_path: Path) -> None:
+    expected = [tree.text() for tree in parser.predict(TEST)]
+    assert parser.predict(TEST[3:4])[0].text() == expected[3]
+    parser.n_jobs = 2
+    try:
+        assert [tree.text() for tree in parser.predict(TEST)] == expected
+    finally:
+        parser.n_jobs = 1
+    parser.save(tmp_path / "model.pw")
+    again = partwise.load_model(tmp_path / "model.pw")
+    assert [tree.text() for tree in again.predict(TEST)] == expected
+    np.testing.assert_array_equal(again.predict_marginals(TEST[:1])[0], parser.predict_marginals(TEST[:1])[0])
+    assert parser.predict([]) == [] and len(parser.certificates([]).values) == 0
+
+
+def test_bad_input(parser: SecondOrderParser) -> None:
+    with pytest.raises(ParameterError, match="max_heads"):
+        SecondOrderParser(max_heads=0).fit(TRAIN)
+    with pytest.raises(ParameterError, match="threshold"):
+        SecondOrderParser(threshold=1.0).fit(TRAIN)
+    with pytest.raises(ParameterError, match="decoding"):
+        parser.predict(TEST, decoding="risk")
+    with pytest.raises(ParameterError, match="constraints"):
+        parser.predict(TEST[:1], constraints=[{1: 2}])
+    with pytest.raises(InputError, match="sentence 0: every word needs a head here"):
+        SecondOrderParser(**SMALL).fit([DependencySentence.of_words(["a"])])
+
+
+def test_space_faults() -> None:
+    with pytest.raises(InputError, match=r"candidates of instance 0 have shape \(2, 2\)"):
+        SecondOrderTree([np.ones((2, 2))])
+    with pytest.raises(InputError, match="candidate arcs of instance 0 hold no tree"):
+        SecondOrderTree([[[0, 0], [0, 1], [1, 0]]])
+    space = SecondOrderTree([[[1, 1], [0, 1], [0, 0]]], single_root=True)
+    with pytest.raises(InputError, match=r"arc \(2, 1\) of instance 0 is no candidate"):
+        space.encode(0, np.array([2, 0]))
+    with pytest.raises(InputError, match="words 1, 2 hang from the root"):
+        space.encode(0, np.array([0, 0]))
+    scores = np.zeros(space.n_parts(0))
+    scores[-1] = -np.inf
+    with pytest.raises(InputError, match="a sibling or grandparent, has score -inf"):
+        space.argmax(0, scores)
