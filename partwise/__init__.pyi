@@ -45,6 +45,7 @@ from partwise.sequences.segmentation.search_labeler import SearchLabeler as Sear
 from partwise.sequences.stacked import StackedLabeler as StackedLabeler
 from partwise.structures.arborescence import Arborescence as Arborescence
 from partwise.structures.assignment import Assignment as Assignment
+from partwise.structures.associative import AssociativeGraph as AssociativeGraph
 from partwise.structures.base import Structure as Structure
 from partwise.structures.chain import Chain as Chain
 from partwise.structures.cut import Cut as Cut

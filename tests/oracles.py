@@ -77,24 +77,26 @@ def enumerate_chain(
     return Enumeration(outputs, part_table(outputs, chain_parts(length, n_labels, order, tied), used), forbidden)
 
 
-def enumerate_cuts(edges: NDArray[np.int64], allowed: Mask) -> Enumeration:
-    """All 2^N labellings; the polytope (2.5) also has corners with edge parts that are on though the ends agree."""
-    names = [("node", j, b) for j in range(len(allowed)) for b in range(2)] + [("edge", e) for e in range(len(edges))]
+def enumerate_cuts(edges: NDArray[np.int64], allowed: Mask, hull: bool = True) -> Enumeration:
+    """All L^N labellings; the polytope (2.5) also has corners with edge parts that are on though the ends agree."""
+    names = [("node", j, b) for j in range(len(allowed)) for b in range(allowed.shape[1])] + [
+        ("edge", e) for e in range(len(edges))
+    ]
 
     def used(y: tuple[int, ...]) -> list[Any]:
         cut = [("edge", e) for e, (j, k) in enumerate(edges.tolist()) if y[j] != y[k]]
         return [("node", j, b) for j, b in enumerate(y)] + cut
 
-    everything = list(product(range(2), repeat=len(allowed)))
+    everything = list(product(range(allowed.shape[1]), repeat=len(allowed)))
     outputs = [y for y in everything if all(allowed[j, b] for j, b in enumerate(y))]
     parts = part_table(outputs, names, used)
     corners = []
-    for row in parts:
+    for row in parts if hull else []:
         off = 2 * len(allowed) + np.flatnonzero(row[2 * len(allowed) :] == 0)
         for chosen in product((0.0, 1.0), repeat=len(off)):
             corners.append(row.copy())
             corners[-1][off] = chosen
-    return Enumeration(outputs, parts, [y for y in everything if y not in outputs], np.array(corners))
+    return Enumeration(outputs, parts, [y for y in everything if y not in outputs], np.array(corners) if hull else None)
 
 
 class Interval(Structure):

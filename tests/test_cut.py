@@ -222,3 +222,17 @@ def test_learning_that_leaves_the_cone_is_an_error() -> None:
     problem = Problem(space, features, labels, "svm")
     with pytest.raises(InputError, match="not submodular"):
         problem.losses(np.array([0.0, 0.0, -1.0]))
+
+
+def test_many_small_grids_are_scipys_maximum_flows() -> None:
+    """Regions that change sides often: a node that goes free must be found again by whoever can reach it."""
+    rng = np.random.default_rng(5)
+    for _ in range(400):
+        height, width = rng.integers(3, 12, 2).tolist()
+        n, edges = height * width, grid(height, width)
+        source = np.rint(rng.normal(0, 100, n) + 300 * rng.normal(size=n) * (rng.random(n) < 0.3)).astype(np.int64)
+        room = np.full(len(edges), rng.integers(1, 300))
+        space = Cut([n], [edges])
+        scores = np.concatenate([np.stack([np.zeros(n), source], axis=1).ravel(), -room]).astype(float)
+        expected = np.maximum(source, 0).sum() - flow_by_scipy(n, edges, source, room)
+        assert scores @ space.argmax(0, scores) == expected

@@ -30,6 +30,7 @@ from partwise.graphs.encoding import EdgeType, GraphEncoder, NodeType
 from partwise.graphs.spaces import choose_inference, label_costs, make_space, pinned_states
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
+from partwise.learners.frank_wolfe import FrankWolfe
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.progress import Progress
@@ -156,6 +157,11 @@ class GraphLabeler(StoredModel, Estimator):
             check_writable(checkpoint)
         problem = self.problem(graphs, labels, node_weights=node_weights)
         learner.check(problem)
+        if isinstance(learner, FrankWolfe) and problem.nonnegative is not None:
+            raise CapabilityError(
+                "FrankWolfe keeps weights ≥ 0 only at the end of a pass, and a cut needs that at every step. Learners "
+                "that can: one_slack, n_slack, batch_frank_wolfe, extragradient, projected_gradient, subgradient."
+            )
         score = None if dev is None else self._scorer(*dev)
         keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, labels))
         with Progress(learner.max_passes) if self.verbose else nullcontext() as progress:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.graphs.attributed import AttributedGraph
 from partwise.graphs.encoding import GraphEncoder
+from partwise.structures.associative import AssociativeGraph
 from partwise.structures.base import Structure
 from partwise.structures.cut import Cut
 
@@ -27,18 +28,21 @@ def choose_inference(encoder: GraphEncoder, wanted: str) -> str:
             raise ParameterError("inference", "GraphLabeler", "an engine of factor graphs with full tables", wanted)
         return wanted
     if wanted == "auto":
-        if classes is not None and len(classes) == 2:
-            return "cut"
-        raise CapabilityError(
-            f"associative edges between nodes with labels {classes or 'that differ by type'}: minimum cuts are for two "
-            "labels; use interaction='full'"
-        )
+        if classes is None:
+            raise CapabilityError(
+                "types of nodes have different labels, so that edges between them cannot ask for agreement; use "
+                "interaction='full'"
+            )
+        return "cut" if len(classes) == 2 else "expansion"
     if wanted == "cut" and (classes is None or len(classes) != 2):
         raise ParameterError(
             "inference", "GraphLabeler", "another than 'cut' where there are not just two labels", wanted
         )
-    if wanted not in ("cut",):
-        raise ParameterError("inference", "GraphLabeler", "'auto' or 'cut' where edges are associative", wanted)
+    if wanted not in ("cut", "expansion") or classes is None:
+        expected = (
+            "'auto', 'cut' or 'expansion' where edges are associative, with the same labels for all types of nodes"
+        )
+        raise ParameterError("inference", "GraphLabeler", expected, wanted)
     return wanted
 
 
@@ -51,18 +55,21 @@ def make_space(
     hard: Sequence[Sequence[Any] | None] | None = None,
 ) -> Structure:
     """Output spaces of graphs; ``open_states`` has {node: the states it may have} for nodes that are not free."""
-    if inference == "cut":
+    if inference in ("cut", "expansion"):
         if hard is not None and any(factors for factors in hard):
             raise CapabilityError("logic constraints need an engine of factor graphs as inference; a cut has none")
-        allowed = None
+        allowed, n_labels = None, encoder.n_labels[0]
         if open_states is not None:
-            allowed = [np.ones((graph.n_nodes, 2), bool) for graph in graphs]
+            allowed = [np.ones((graph.n_nodes, n_labels), bool) for graph in graphs]
             for mask, known in zip(allowed, open_states, strict=True):
                 for j, states in known.items():
                     mask[j] = False
                     mask[j, list(states)] = True
         sizes = [graph.n_nodes for graph in graphs]
-        return Cut(sizes, [encoder.edges(graph) for graph in graphs], allowed=allowed, parallel_edges=True)
+        edges = [encoder.edges(graph) for graph in graphs]
+        if inference == "cut":
+            return Cut(sizes, edges, allowed=allowed, parallel_edges=True)
+        return AssociativeGraph(sizes, edges, n_labels, allowed=allowed, parallel_edges=True)
     raise CapabilityError(f"no inference {inference!r} for graphs")
 
 

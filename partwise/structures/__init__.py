@@ -11,6 +11,7 @@ from partwise.structures.base import ORACLES, CompiledStructure, Structure
 if TYPE_CHECKING:
     from partwise.structures.arborescence import Arborescence
     from partwise.structures.assignment import Assignment, RelaxedAssignment
+    from partwise.structures.associative import AssociativeGraph
     from partwise.structures.chain import Chain
     from partwise.structures.cut import Cut
     from partwise.structures.factor_graph import FactorGraph
@@ -24,6 +25,7 @@ __all__ = [
     "ORACLES",
     "Arborescence",
     "Assignment",
+    "AssociativeGraph",
     "Chain",
     "CompiledStructure",
     "Cut",
@@ -40,6 +42,7 @@ __all__ = [
 _HOME = {
     "Arborescence": "arborescence",
     "Assignment": "assignment",
+    "AssociativeGraph": "associative",
     "Chain": "chain",
     "Cut": "cut",
     "FactorGraph": "factor_graph",

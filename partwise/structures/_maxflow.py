@@ -269,6 +269,10 @@ def grow_forest(start, neighbor, arc, ends, terminal, room, forest):
     total = 0.0
     while forest.clock[2] > 0:
         i = forest.active[np.uintp(forest.clock[1])]
+        # out of the queue before it grows: a neighbour that goes free meanwhile puts it back, to be looked at again
+        forest.queued[i] = 0
+        forest.clock[1] = forest.clock[1] + 1 if forest.clock[1] + 1 < n else 0
+        forest.clock[2] -= 1
         if nodes[i, TREE] != FREE:
             side = nodes[i, TREE]
             flip = np.uintp(0) if side == SOURCE else np.uintp(1)
@@ -287,6 +291,7 @@ def grow_forest(start, neighbor, arc, ends, terminal, room, forest):
                     elif other != side:
                         amount, count = fill_path(ends, terminal, room, forest, a ^ flip)
                         if amount == np.inf:
+                            activate(forest, i)
                             return total, False
                         total += amount
                         forest.clock[0] += 1
@@ -301,10 +306,6 @@ def grow_forest(start, neighbor, arc, ends, terminal, room, forest):
                         nodes[k, STAMP] = nodes[i, STAMP]
                         nodes[k, DISTANCE] = nodes[i, DISTANCE] + np.uint32(1)
                 p += one
-        # i has grown all it can: it leaves the queue, wherever adoption may have put it meanwhile
-        forest.queued[i] = 0
-        forest.clock[1] = forest.clock[1] + 1 if forest.clock[1] + 1 < n else 0
-        forest.clock[2] -= 1
     return total, True
 
 

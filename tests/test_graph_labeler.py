@@ -1,0 +1,193 @@
+"""GraphLabeler: learning on cuts and expansions, types, unknown and pinned labels, storage, bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.typing import NDArray
+
+from partwise import GraphLabeler, load_model
+from partwise.exceptions import CapabilityError, InputError, ParameterError
+from partwise.graphs import AttributedGraph, from_networkx, from_sparse, grid_edges, neighbor_edges, superpixel_edges
+
+Labels = list[NDArray[np.int64]]
+
+
+def grids(seed: int, count: int, n_labels: int = 2, noise: float = 0.9) -> tuple[list[AttributedGraph], Labels]:
+    """7 × 7 pixels with stripes of labels, seen through noise."""
+    rng, side = np.random.default_rng(seed), 7
+    graphs, labels = [], []
+    for _ in range(count):
+        y = (np.arange(side) + rng.integers(0, 3)) * n_labels // (side + 2) % n_labels
+        truth = np.repeat(y[:, None], side, axis=1).ravel()
+        seen = np.eye(n_labels)[truth] + rng.normal(0, noise, (side * side, n_labels))
+        graphs.append(AttributedGraph(seen, grid_edges(side, side)))
+        labels.append(truth)
+    return graphs, labels
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_neighbours_help(n_labels: int) -> None:
+    train, test = grids(0, 12, n_labels), grids(1, 12, n_labels)
+    alone = GraphLabeler(interaction="none", C=0.1, max_passes=60).fit(*train)
+    both = GraphLabeler(C=0.1, max_passes=60).fit(*train)
+    assert both.inference_ == ("cut" if n_labels == 2 else "expansion")
+    assert both.score(*test) > alone.score(*test) + 0.05
+    assert both.theta_[-1] > 0
+
+
+@pytest.mark.parametrize("learner", ["one_slack", "batch_frank_wolfe", "extragradient", "subgradient"])
+def test_learners_that_keep_the_cone(learner: str) -> None:
+    train = grids(2, 6)
+    model = GraphLabeler(learner=learner, C=0.1, max_passes=20).fit(*train)
+    assert model.theta_[-1] >= 0
+    assert model.score(*train) > 0.8
+
+
+def test_learners_that_do_not() -> None:
+    train = grids(2, 2)
+    for learner, message in (("frank_wolfe", "batch_frank_wolfe"), ("perceptron", "cannot keep weights ≥ 0")):
+        with pytest.raises(CapabilityError, match=message):
+            GraphLabeler(learner=learner).fit(*train)
+    with pytest.raises(CapabilityError, match="no oracle 'marginals'"):
+        GraphLabeler(loss="crf", learner="subgradient").fit(*train)
+
+
+def test_types_have_features_and_weights_of_their_own() -> None:
+    """Pages and links between them, authors and who wrote what: two node types with other features, two edge types."""
+    rng = np.random.default_rng(3)
+    graphs, labels = [], []
+    for _ in range(10):
+        topic = rng.integers(0, 2, 3)
+        pages = np.repeat(topic, 4)
+        x = pages[:, None] + rng.normal(0, 1.2, (12, 2))
+        z = topic[:, None] + rng.normal(0, 0.3, (3, 1))
+        wrote = [(4 * a + b, 12 + a) for a in range(3) for b in range(4)]
+        near = [(j, j + 1) for j in range(11)]
+        graphs.append(AttributedGraph({"page": x, "author": z}, {"wrote": wrote, "near": near}))
+        labels.append({"page": pages, "author": topic})
+    model = GraphLabeler(C=1.0, max_passes=80).fit(graphs[:7], labels[:7])
+    assert [kind.dim for kind in model.encoder_.node_types.values()] == [2, 1]
+    assert len(model.theta_) == 2 * 3 + 2 * 2 + 2
+    assert model.score(graphs[7:], labels[7:]) > 0.9
+    wrong = AttributedGraph({"author": np.zeros((1, 1)), "page": np.zeros((1, 2))})
+    with pytest.raises(InputError, match=r"lists its types of nodes as \['author', 'page'\]"):
+        model.predict([wrong])
+    with pytest.raises(InputError, match="graph 0 has nodes of type 'reader'"):
+        model.predict([AttributedGraph({"reader": np.zeros((1, 1))})])
+
+
+def test_pinned_labels_pull_their_neighbours() -> None:
+    train = grids(4, 8)
+    model = GraphLabeler(C=0.1, max_passes=60).fit(*train)
+    graph = AttributedGraph(np.zeros((5, 2)), [(j, j + 1) for j in range(4)])
+    for label in (0, 1):
+        assert model.predict([graph], pinned=[{2: label}])[0][2] == label
+    margins = model.predict_margins([graph])[0]
+    assert margins.shape == (5,)
+    np.testing.assert_array_equal(margins > 1e-9, model.predict([graph])[0] == 1)
+    with pytest.raises(InputError, match="node 2 of graph 0 is pinned to 7"):
+        model.predict([graph], pinned=[{2: 7}])
+    with pytest.raises(InputError, match="pinned node 9 of graph 0"):
+        model.predict([graph], pinned=[{9: 0}])
+    with pytest.raises(CapabilityError, match="Cut has no marginals"):
+        model.predict_marginals([graph])
+
+
+def test_weights_of_nodes_change_what_counts() -> None:
+    graphs = [AttributedGraph(np.zeros((3, 1)))] * 4
+    labels = [[0, 0, 1]] * 4
+    plain = GraphLabeler(C=10.0).fit(graphs, labels)
+    heavy = GraphLabeler(C=10.0).fit(graphs, labels, node_weights=[[1.0, 1.0, 5.0]] * 4)
+    assert plain.predict(graphs[:1])[0].tolist() == [0, 0, 0]
+    assert heavy.predict(graphs[:1])[0].tolist() == [1, 1, 1]
+    with pytest.raises(InputError, match="weights of graph 0 must be 3 numbers ≥ 0"):
+        GraphLabeler().fit(graphs, labels, node_weights=[[1.0]] * 4)
+
+
+def test_stored_models_predict_the_same(tmp_path: Path) -> None:
+    graphs, codes = grids(5, 6)
+    labels = [np.array(["land", "sea"])[y] for y in codes]
+    model = GraphLabeler(C=0.1, max_passes=30).fit(graphs, labels)
+    model.save(tmp_path / "model.pw")
+    again = load_model(tmp_path / "model.pw")
+    for found, expected in zip(again.predict(graphs), model.predict(graphs), strict=True):
+        assert found.tolist() == expected.tolist()
+    assert set(model.predict(graphs)[0].tolist()) <= {"land", "sea"}
+    resumed = tmp_path / "state"
+    first = GraphLabeler(C=0.1, max_passes=4).fit(graphs, labels, checkpoint=resumed)
+    second = GraphLabeler(C=0.1, max_passes=4).fit(graphs, labels, checkpoint=resumed)
+    np.testing.assert_array_equal(first.theta_, second.theta_)
+
+
+def test_threads_do_not_change_the_result() -> None:
+    train = grids(6, 6)
+    one, two = (GraphLabeler(C=0.1, max_passes=10, n_jobs=n).fit(*train) for n in (1, 2))
+    np.testing.assert_array_equal(one.theta_, two.theta_)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"graphs": [3]}, "graph 0 is a int; expected an AttributedGraph"),
+        ({"labels": [[0, 1]]}, "graph 0 has 3 nodes but 2 labels"),
+        ({"labels": [[0, 0, 0]]}, "1 different labels; expected at least 2"),
+        ({"labels": []}, "there are 1 graphs but labels of 0"),
+        ({"graphs": [], "labels": []}, "no graphs to train on"),
+        ({"labels": [{"cell": [0, 0, 1]}]}, r"labels of graph 0 are of types \['cell'\]"),
+        (
+            {"graphs": [AttributedGraph(np.zeros((3, 1)), [(0, 1), (1, 2)], [[1.0], [-0.5]])]},
+            "feature 0 of edge 1 of type 'edge' in graph 0 is -0.5",
+        ),
+    ],
+)
+def test_bad_training_data(change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"graphs": [AttributedGraph(np.zeros((3, 1)), [(0, 1)])], "labels": [[0, 0, 1]], **change}
+    with pytest.raises(InputError, match=message):
+        GraphLabeler().fit(given["graphs"], given["labels"])
+
+
+def test_bad_settings_and_graphs() -> None:
+    with pytest.raises(ParameterError, match="'interaction'"):
+        GraphLabeler(interaction="hostile").fit(*grids(7, 1))
+    with pytest.raises(ParameterError, match="'inference'"):
+        GraphLabeler(inference="cut").fit(*grids(7, 2, 3))
+    for nodes, edges, message in (
+        ([[0.0]], [(0, 0)], "joins node 0 to itself"),
+        ([[0.0], [1.0]], [(0, 1), (1, 0)], "edges 0 and 1 of type 'edge' both join nodes 0 and 1"),
+        ([[0.0]], [(0, 1)], "the graph has nodes 0 … 0"),
+        ([[np.nan]], [], "hold NaN or infinity in row 0"),
+        (np.zeros((0, 1)), [], "at least one node"),
+    ):
+        with pytest.raises(InputError, match=message):
+            AttributedGraph(nodes, edges)
+    model = GraphLabeler(max_passes=5).fit(*grids(7, 2))
+    with pytest.raises(InputError, match="have 1 features; expected 2"):
+        model.predict([AttributedGraph([[0.0]])])
+    assert model.predict([AttributedGraph([[5.0, -5.0]])])[0].tolist() == [0]  # a graph of one node
+
+
+def test_builders() -> None:
+    assert len(grid_edges(3, 4)) == 3 * 3 + 2 * 4
+    assert len(grid_edges(3, 4, connectivity=8)) == 17 + 2 * 6
+    points = np.random.default_rng(0).random((40, 3))
+    edges = neighbor_edges(points, 3)
+    assert (edges[:, 0] < edges[:, 1]).all() and len(np.unique(edges, axis=0)) == len(edges)
+    assert np.bincount(edges.ravel(), minlength=40).min() >= 3
+    assert len(neighbor_edges([[0.0], [9.0]], 1, radius=1.0)) == 0
+    assert superpixel_edges(np.zeros((2, 2), int))[0].shape == (0, 2)
+    graph = networkx.Graph()
+    graph.add_node("a", x=[1.0])
+    graph.add_node("b", x=[2.0])
+    graph.add_edge("a", "b", w=0.5)
+    found, names = from_networkx(graph, edge="w")
+    assert names == ["a", "b"] and found.edge_features["edge"].tolist() == [[0.5]]
+    with pytest.raises(InputError, match="has no attribute 'colour'"):
+        from_networkx(graph, "colour")
+    with pytest.raises(InputError, match="not symmetric"):
+        from_sparse(np.zeros((2, 1)), scipy.sparse.csr_array(np.array([[0.0, 1.0], [0.0, 0.0]])))
