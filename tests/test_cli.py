@@ -29,7 +29,6 @@ from partwise.metrics import chunk_scores
 from partwise.progress import Progress
 from partwise.sequences.commands import demo
 from partwise.sequences.commands._files import FileLayout
-from partwise.sequences.commands._models import context_of
 
 COMMANDS = [command.name for command in all_commands()]
 
@@ -235,7 +234,7 @@ def test_predict_reads_whole_documents_where_templates_do(
         "pos[0]",
     )
     model = load_model("doc.pw")
-    assert context_of(model) == "document"
+    assert model.context == "document"
     monkeypatch.setattr(streams, "BLOCK_BYTES", 200)
     layout = FileLayout(("word", "pos", "chunk"), "chunk")
     assert [len(block) for block in layout.blocks("test.txt", "document")] == [5, 5, 5]

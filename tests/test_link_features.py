@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from partwise.alignment.beliefs import WordCounts
 from partwise.alignment.feature_map import FeatureMap
 from partwise.alignment.gold import gold_links
-from partwise.alignment.link_features import _best_other, link_features, source_values
+from partwise.alignment.link_features import link_features, source_values, value_columns
 from partwise.alignment.link_files import GoldLinks
 from partwise.alignment.links import Edges, check_pairs
 from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
@@ -52,21 +52,22 @@ def test_edges_are_in_order() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.25, 0.5, 1.0])), min_size=1, max_size=12))
-def test_best_other_is_the_largest_of_the_rest(items: list[tuple[int, float]]) -> None:
-    groups, values = np.array([g for g, _ in items]), np.array([v for _, v in items])
-    for e, best in enumerate(_best_other(groups, values)):
-        rest = [v for f, v in enumerate(values) if groups[f] == groups[e] and f != e]
-        assert best == max(rest, default=0.0)
-
-
-@pytest.mark.parametrize(("dj", "dk"), [(1, 1), (-1, -1), (0, 1), (-2, 1)])
-def test_shifted_looks_at_the_neighbour_in_the_same_pair(dj: int, dk: int) -> None:
-    edges = Edges.of(PAIRS_OF_WORDS)
-    values = np.arange(1.0, len(edges) + 1)
+@given(st.integers(0, 10**6), st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=3))
+def test_columns_of_a_value_compare_it_with_its_row_column_and_neighbours(
+    seed: int, sizes: list[tuple[int, int]]
+) -> None:
+    edges = Edges.of([(["a"] * n_rows, ["b"] * n_cols) for n_rows, n_cols in sizes])
+    values = np.random.default_rng(seed).choice([0.0, 0.25, 0.5, 1.0], len(edges))
+    out = np.full((len(edges), 8), np.nan)
+    value_columns(values, edges.offsets, edges.lengths, np.array([0.3, 0.7]), out, 1)
     place = {(i, j, k): values[e] for e, i, j, k in everywhere(edges)}
     for e, i, j, k in everywhere(edges):
-        assert edges.shifted(values, dj, dk)[e] == place.get((i, j + dj, k + dk), 0.0)
+        row = [v for (p, r, c), v in place.items() if (p, r) == (i, j) and c != k]
+        column = [v for (p, r, c), v in place.items() if (p, c) == (i, k) and r != j]
+        v = values[e]
+        expected = [v, v - max(row, default=0.0), v - max(column, default=0.0)]
+        expected += [place.get((i, j - 1, k - 1), 0.0), place.get((i, j + 1, k + 1), 0.0), v > 0.3, v > 0.7]
+        assert out[e, 1:].tolist() == expected and np.isnan(out[e, 0])
 
 
 def test_link_features_say_what_they_are_called() -> None:

@@ -117,7 +117,7 @@ def _maximise(
         bend += 1e-10 * np.trace(bend) * np.eye(len(bend))  # a common factor of all weights changes nothing
         step = np.zeros_like(logs)
         step[free] = np.linalg.solve(bend, slope[free])
-        length = 1.0
+        length = min(1.0, 2.0 * abs(floor) / np.abs(step).max())  # longer ones leave the range of log c
         while length > 1e-12:
             tried = np.maximum(logs + length * step, floor)
             found = value_at(tried)

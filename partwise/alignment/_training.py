@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._threads import Threads
 from partwise.alignment._cooccurrence import Cooccurrence, Corpus
 from partwise.alignment._expectation import Counts, Tables, expected_counts, maximise, maximise_null
 from partwise.alignment._jumps import Jumps, fit_jumps, fit_starts, flat_jumps, weights_to_jumps
@@ -67,7 +67,7 @@ class Training:
         self._counts = [self._new_counts(self._pairs[b]) for b in range(blocks)]
         threads = min(n_threads, blocks)
         self._free = [[new_work(largest, self.longest, self.margin) for _ in range(2)] for _ in range(threads)]
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._threads = Threads(threads)
         self.model = ""
         self.current = self._start()
 
@@ -106,8 +106,7 @@ class Training:
             finally:
                 self._free.append(work)
 
-        blocks = range(len(self._counts))
-        list(map(work_through, blocks) if self._pool is None else self._pool.map(work_through, blocks))
+        self._threads.each(work_through, [(block,) for block in range(len(self._counts))])
         return self._maximise()
 
     def _maximise(self) -> NDArray[np.float64]:

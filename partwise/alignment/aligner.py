@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
@@ -11,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._threads import Threads
 from partwise.alignment.beliefs import Beliefs, common_words, trained_on_raw_text, word_counts
 from partwise.alignment.explanation import LinkExplanation, explain_link, link_margins
 from partwise.alignment.feature_map import (
@@ -27,6 +29,7 @@ from partwise.alignment.link_files import Link
 from partwise.alignment.links import Floats, SentencePair, check_pairs
 from partwise.alignment.problems import alignment_problem, check_learner, link_array, link_costs, training_targets
 from partwise.alignment.scores import alignment_scores
+from partwise.batch import Batch
 from partwise.estimation.base import restore, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
@@ -37,11 +40,11 @@ from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.storage import load as load_file
 from partwise.storage import pack_strings, unpack_strings
-from partwise.structures.assignment import Assignment
+from partwise.structures.base import Structure
 
 __all__ = ["WordAligner"]
 
-BLOCK_EDGES = 200_000  # possible links whose features are in memory at a time in prediction
+BLOCK_EDGES = 16_384  # possible links whose features a thread holds at a time in prediction
 
 
 class WordAligner(LearnedEstimator):
@@ -59,7 +62,8 @@ class WordAligner(LearnedEstimator):
     beliefs : tuple of str, optional
         Which of the generative aligner's models give posteriors; all of them if absent.
     sources : tuple of callables
-        More edge features: each maps sentence pairs to {name: one (J, K) matrix a pair}.
+        More edge features: each maps sentence pairs to {name: one (J, K) matrix per pair}. With ``n_jobs`` they are
+        called in several threads at once.
     max_fertility : int
         Largest number of links of a word in the models with F.
     false_positive, false_negative : float
@@ -234,43 +238,42 @@ class WordAligner(LearnedEstimator):
     # prediction
 
     def _decode(self, parts: AlignmentFeatures, theta: Floats) -> list[list[Link]]:
-        space, features = parts.space, parts.features
-        found = []
-        for i in range(len(space)):
-            scores = features.scores(i, theta)
-            if isinstance(space, Assignment) and not self.exact:
-                best = space.solve(i, scores, relaxed=True).parts
-            else:
-                best = space.argmax(i, scores)
-            found.append([(int(j), int(k)) for j, k in space.decode(i, best)])
-        return found
+        space: Structure = parts.space if self.exact else parts.space.relax()
+        links = Batch(space, parts.features).outputs(theta)
+        return [list(map(tuple, np.asarray(found).tolist())) for found in links]
 
-    def _blocks(self, X: Sequence[SentencePair]) -> Iterator[AlignmentFeatures]:
-        """The parts of some pairs after the others, so that memory does not grow with their number."""
+    def _each(self, X: Sequence[SentencePair], task: Callable[[AlignmentFeatures], list[Any]]) -> list[Any]:
+        """What ``task`` says of every pair: some pairs at a time, so that memory does not grow with their number.
+
+        Features and search of a block run in one thread, and other blocks in others.
+        """
         check_is_fitted(self, "theta_")
         check_pairs(X)
-        block: list[SentencePair] = []
-        edges = 0
-        for pair in X:
-            block.append(pair)
-            edges += len(pair[0]) * len(pair[1])
-            if edges >= BLOCK_EDGES:
-                yield self.map_(block)
-                block, edges = [], 0
-        if block:
-            yield self.map_(block)
+        edges = np.cumsum([len(source) * len(target) for source, target in X], dtype=np.int64)
+        ends = np.searchsorted(edges, np.arange(BLOCK_EDGES, edges[-1] if len(edges) else 0, BLOCK_EDGES)) + 1
+        borders = np.unique(np.concatenate([[0], ends, [len(edges)]])).tolist()
+        found: list[list[Any]] = [[] for _ in borders]
+
+        def work_through(block: int, start: int, stop: int) -> None:
+            found[block] = task(self.map_([X[i] for i in range(start, stop)]))
+
+        blocks = [(block, *span) for block, span in enumerate(itertools.pairwise(borders))]
+        Threads(thread_count(self.n_jobs)).each(work_through, blocks)
+        return [item for some in found for item in some]
 
     def predict(self, X: Sequence[SentencePair]) -> list[list[Link]]:
         """The links (j, k) of every pair, in order."""
-        return [links for parts in self._blocks(X) for links in self._decode(parts, self.theta_)]
+        return self._each(X, lambda parts: self._decode(parts, self.theta_))
 
     def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
         """s_jk of every possible link, one (J, K) matrix a pair: above 0 speaks for a link by itself."""
-        return [
-            parts.features.scores(i, self.theta_)[: size.prod()].reshape(size)
-            for parts in self._blocks(X)
-            for i, size in enumerate(parts.edges.lengths)
-        ]
+
+        def scores(parts: AlignmentFeatures) -> list[Floats]:
+            batch = Batch(parts.space, parts.features)
+            packed = batch.scores(self.theta_)
+            return [batch.of(i, packed)[: size.prod()].reshape(size) for i, size in enumerate(parts.edges.lengths)]
+
+        return self._each(X, scores)
 
     def predict_margins(self, X: Sequence[SentencePair]) -> list[Floats]:
         """Best score with the link minus best score without it, (J, K) a pair: > 0 where it is predicted.
@@ -279,11 +282,12 @@ class WordAligner(LearnedEstimator):
         """
         if "Q" in self.model:
             raise ParameterError("model", "predict_margins", "'M' or 'M+F'", self.model)
-        return [
-            link_margins(parts.space, i, parts.features.scores(i, self.theta_))
-            for parts in self._blocks(X)
-            for i in range(len(parts.space))
-        ]
+
+        def margins(parts: AlignmentFeatures) -> list[Floats]:
+            space, features = parts.space, parts.features
+            return [link_margins(space, i, features.scores(i, self.theta_)) for i in range(len(space))]
+
+        return self._each(X, margins)
 
     def explain(self, pair: SentencePair, link: Link) -> LinkExplanation:
         """Why this link, or why not: weights times values of the features that speak for and against it."""

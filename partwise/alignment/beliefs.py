@@ -110,8 +110,9 @@ class Beliefs:
                 raise unknown_name("beliefs", name, self.generative.models_)
 
     def __call__(self, pairs: Sequence[SentencePair]) -> dict[str, Any]:
-        found: dict[str, Any] = {"dice": self.generative.associations(pairs)}
+        text = Bitext.from_pairs(pairs)
+        found: dict[str, Any] = {"dice": self.generative.associations(text)}
         for name in self.models:
-            posteriors = self.generative.posteriors(pairs, name)
+            posteriors = self.generative.posteriors(text, name)
             found[f"{name} forward"], found[f"{name} backward"] = posteriors.forward, posteriors.backward
         return found

@@ -27,7 +27,14 @@ from partwise.features.part_rows import PartFeatures
 from partwise.structures.assignment import Assignment
 from partwise.structures.matching import Matching
 
-__all__ = ["ALIGNMENT_MODELS", "AlignmentFeatures", "FeatureMap", "check_fertility", "fertility_of"]
+__all__ = [
+    "ALIGNMENT_MODELS",
+    "AlignmentFeatures",
+    "FeatureMap",
+    "alignment_space",
+    "check_fertility",
+    "fertility_of",
+]
 
 #: (fertility, pairs) of every model.
 ALIGNMENT_MODELS = {"M": (False, False), "M+F": (True, False), "M+Q": (False, True), "M+F+Q": (True, True)}
@@ -39,6 +46,15 @@ def check_fertility(model: str, max_fertility: Any) -> None:
     if isinstance(max_fertility, bool) or not isinstance(max_fertility, int | np.integer) or max_fertility < least:
         expected = f"an integer of at least {least} where the model is {model!r}"
         raise ParameterError("max_fertility", "WordAligner", expected, max_fertility)
+
+
+def alignment_space(
+    model: str, sizes: Any, max_fertility: int, *, allowed: Any = None, time_limit: float | None = None
+) -> Any:
+    """The output space of an alignment model: matchings, or assignments with pairs of links."""
+    if ALIGNMENT_MODELS[model][1]:
+        return Assignment(sizes, max_fertility=max_fertility, allowed=allowed, time_limit=time_limit)
+    return Matching(sizes, max_fertility=max_fertility)
 
 
 def fertility_of(model: str, max_fertility: int) -> int:
@@ -98,15 +114,12 @@ class FeatureMap:
         if fertile:
             more, starts, rows = fertility_features(pairs, edges, values, self.counts, self.lexicon, depth)
             names, blocks = names + more, [*blocks, (starts, rows)]
-        space: Matching | Assignment
+        allowed = self._allowed(edges, values, keep) if quadratic else None
+        space = alignment_space(self.model, edges.lengths, depth, allowed=allowed, time_limit=self.time_limit)
         if quadratic:
-            allowed = self._allowed(edges, values, keep)
-            space = Assignment(edges.lengths, max_fertility=depth, allowed=allowed, time_limit=self.time_limit)
             first, second, pattern, starts = _pairs_of(space, edges)
             more, rows = pair_features(edges, values, first, second, pattern)
             names, blocks = names + more, [*blocks, (starts, rows)]
-        else:
-            space = Matching(edges.lengths, max_fertility=depth)
         features = PartFeatures(blocks)
         nonnegative = np.arange(features.dim) >= x.shape[1]
         return AlignmentFeatures(space, features, names, nonnegative, edges)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._threads import Threads
 from partwise.alignment._cooccurrence import Cooccurrence, Corpus, cooccurrence, find_cells, pack_corpus
 from partwise.alignment._expectation import Tables
 from partwise.alignment._inference import pair_alignments, pair_matrices
@@ -260,8 +260,7 @@ class GenerativeAligner(Estimator, StoredModel):
                 self.null_probability, _UNSEEN, margin, *work, *out,
             )  # fmt: skip
 
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work_through, range(len(borders) - 1)))
+        Threads(threads).each(work_through, [(block,) for block in range(len(borders) - 1)])
 
     def posteriors(self, X: Any, model: str | None = None) -> LinkPosteriors:
         """p(a_j = i | e, f) and p(b_i = j | e, f) for all pairs; ``model`` is one of ``models_``."""
@@ -334,6 +333,10 @@ class GenerativeAligner(Estimator, StoredModel):
             symmetrise(_links(a, self.threshold), _links(b, self.threshold), self.symmetrise)
             for a, b in zip(found.forward, found.backward, strict=True)
         ]
+
+    def predict_scores(self, X: Any, model: str | None = None) -> LinkMatrices:
+        """p(a_j = i)·p(b_i = j) of every possible link, one matrix per pair: how far both directions believe in it."""
+        return self.posteriors(X, model).product
 
     # ------------------------------------------------------------------ storage
 

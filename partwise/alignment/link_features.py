@@ -11,10 +11,12 @@ intersection. Places, spelling and frequencies are columns of their own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from partwise._compile import kernel
 from partwise.alignment.beliefs import WordCounts
 from partwise.alignment.links import Edges, Floats, SentencePair
 from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
@@ -46,67 +48,78 @@ def source_values(pairs: Sequence[SentencePair], edges: Edges, sources: Sequence
     return values
 
 
-def _best_other(groups: np.ndarray, values: Floats) -> Floats:
-    """The largest value of the same group except the edge's own; 0 where it is alone."""
-    n = int(groups.max(initial=-1)) + 1
-    top = np.full(n, -np.inf)
-    np.maximum.at(top, groups, values)
-    first = np.zeros(n, np.int64)
-    holders = np.flatnonzero(values == top[groups])[::-1]
-    first[groups[holders]] = holders  # the first holder of the maximum
-    second = np.full(n, -np.inf)
-    rest = np.ones(len(values), bool)
-    rest[first[groups]] = False
-    np.maximum.at(second, groups[rest], values[rest])
-    best = np.where(np.arange(len(values)) == first[groups], second[groups], top[groups])
-    return np.where(np.isneginf(best), 0.0, best)
+@kernel
+def value_columns(v, offsets, lengths, steps, out, c):
+    """out[e, c:] ← v_e, v_e − best other in its row, − best other in its column, diagonal neighbours, [v_e > step].
+
+    A best other is 0 where there is none, and so is a neighbour outside the sentences.
+    """
+    for i in range(lengths.shape[0]):
+        n_rows, n_cols, base = lengths[i, 0], lengths[i, 1], offsets[i]
+        for side in range(2):
+            groups, members = (n_rows, n_cols) if side == 0 else (n_cols, n_rows)
+            stride, jump = (n_cols, 1) if side == 0 else (1, n_cols)
+            for g in range(groups):
+                top, second, holder = -np.inf, -np.inf, -1
+                for member in range(members):
+                    x = v[base + g * stride + member * jump]
+                    if x > top:
+                        top, second, holder = x, top, member
+                    elif x > second:
+                        second = x
+                for member in range(members):
+                    best = second if member == holder else top
+                    e = base + g * stride + member * jump
+                    out[e, c + 1 + side] = v[e] - best if best > -np.inf else v[e]
+        for j in range(n_rows):
+            for k in range(n_cols):
+                e = base + j * n_cols + k
+                out[e, c] = v[e]
+                out[e, c + 3] = v[e - n_cols - 1] if j > 0 and k > 0 else 0.0
+                out[e, c + 4] = v[e + n_cols + 1] if j + 1 < n_rows and k + 1 < n_cols else 0.0
+                for s in range(steps.shape[0]):
+                    out[e, c + 5 + s] = 1.0 if v[e] > steps[s] else 0.0
 
 
-def _of_values(edges: Edges, values: Mapping[str, Floats]) -> dict[str, Floats]:
-    rows, columns = edges.rows(), edges.columns()
-    out: dict[str, Floats] = {}
-    for name, v in values.items():
-        out[name] = v
-        out[f"{name} above the rest of its row"] = v - _best_other(rows, v)
-        out[f"{name} above the rest of its column"] = v - _best_other(columns, v)
-        out[f"{name} of the neighbour before"] = edges.shifted(v, -1, -1)
-        out[f"{name} of the neighbour after"] = edges.shifted(v, 1, 1)
-        for step in STEPS:
-            out[f"{name} > {step:g}"] = (v > step).astype(float)
-    return out
+def _of_values(edges: Edges, values: Mapping[str, Floats]) -> tuple[list[str], Floats]:
+    about = (
+        "{}", "{} above the rest of its row", "{} above the rest of its column",
+        "{} of the neighbour before", "{} of the neighbour after", *(f"{{}} > {step:g}" for step in STEPS),
+    )  # fmt: skip
+    block = np.empty((len(edges), len(about) * len(values)))
+    for n, v in enumerate(values.values()):
+        value_columns(v, edges.offsets, edges.lengths, np.array(STEPS), block, n * len(about))
+    return [text.format(name) for name in values for text in about], block
 
 
-def _of_places(edges: Edges) -> dict[str, Floats]:
+def _of_places(edges: Edges) -> tuple[list[str], Floats]:
     lengths = edges.lengths[edges.pair]
     apart = np.abs((edges.j + 0.5) / lengths[:, 0] - (edges.k + 0.5) / lengths[:, 1])
-    first = (edges.j == 0) & (edges.k == 0)
-    last = (edges.j == lengths[:, 0] - 1) & (edges.k == lengths[:, 1] - 1)
-    return {
+    columns = {
         "distance of relative places": apart,
         "distance of relative places, squared": apart**2,
         "distance of relative places, root": np.sqrt(apart),
-        "both first": first.astype(float),
-        "both last": last.astype(float),
+        "both first": (edges.j == 0) & (edges.k == 0),
+        "both last": (edges.j == lengths[:, 0] - 1) & (edges.k == lengths[:, 1] - 1),
     }
+    return list(columns), np.column_stack([column.astype(float) for column in columns.values()])
 
 
-def _of_spelling(edges: Edges) -> dict[str, Floats]:
+def _of_spelling(edges: Edges) -> tuple[list[str], Floats]:
     """Computed once for distinct pairs of words."""
     codes = edges.source * max(len(edges.target_words), 1) + edges.target
     distinct, back = np.unique(codes, return_inverse=True)
     a, b = np.divmod(distinct, max(len(edges.target_words), 1))
-    found = orthographic_features(edges.source_words, edges.target_words, a, b)[back]
-    return {name: found[:, c] for c, name in enumerate(ORTHOGRAPHY)}
+    return list(ORTHOGRAPHY), orthographic_features(edges.source_words, edges.target_words, a, b)[back]
 
 
 def _of_frequencies(
     edges: Edges, counts: tuple[Mapping[str, int], Mapping[str, int]], frequent: int
-) -> dict[str, Floats]:
+) -> tuple[list[str], Floats]:
     """Difference of the logarithms of the ranks, and which of the most frequent words of each side are linked.
 
     ``counts`` are of words in lower case.
     """
-    out: dict[str, Floats] = {}
     logs, tops = [], []
     sides = ((edges.source_words, edges.source), (edges.target_words, edges.target))
     for (words, numbers), side in zip(sides, counts, strict=True):
@@ -115,13 +128,14 @@ def _of_frequencies(
         logs.append(log[numbers] / max(np.log(len(table) + 1), 1.0))
         known = {word: place for place, word in enumerate(table.ordered[:frequent])}
         tops.append((list(known), np.array([known.get(word.lower(), -1) for word in words], np.int64)[numbers]))
-    out["difference of log ranks"] = np.abs(logs[0] - logs[1])
     (names, top), (other_names, other) = tops
-    out["one frequent, the other not"] = ((top >= 0) != (other >= 0)).astype(float)
-    for a, name in enumerate(names):
-        for b, other_name in enumerate(other_names):
-            out[f"{name} – {other_name}"] = ((top == a) & (other == b)).astype(float)
-    return out
+    block = np.zeros((len(edges), 2 + len(names) * len(other_names)))
+    block[:, 0] = np.abs(logs[0] - logs[1])
+    block[:, 1] = (top >= 0) != (other >= 0)
+    both = np.flatnonzero((top >= 0) & (other >= 0))
+    block[both, 2 + top[both] * len(other_names) + other[both]] = 1.0
+    pairs = [f"{name} – {other_name}" for name in names for other_name in other_names]
+    return ["difference of log ranks", "one frequent, the other not", *pairs], block
 
 
 def link_features(
@@ -131,11 +145,12 @@ def link_features(
     frequent: int = 5,
 ) -> tuple[list[str], Floats]:
     """(names, (E, D) matrix) of the features of every edge."""
-    columns: dict[str, Floats] = {"link": np.ones(len(edges))}
-    groups = (_of_places(edges), _of_spelling(edges), _of_frequencies(edges, counts, frequent))
-    for group in (_of_values(edges, values), *groups):
-        for name, column in group.items():
-            if name in columns:
-                raise InputError(f"two features of links are called {name!r}; rename the matrix of the source")
-            columns[name] = column
-    return list(columns), np.column_stack(list(columns.values()))
+    groups = [
+        (["link"], np.ones((len(edges), 1))), _of_values(edges, values), _of_places(edges), _of_spelling(edges),
+        _of_frequencies(edges, counts, frequent),
+    ]  # fmt: skip
+    names = [name for group, _ in groups for name in group]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise InputError(f"two features of links are called {name!r}; rename the matrix of the source")
+    return names, np.concatenate([block for _, block in groups], axis=1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.alignment.matrices import LinkMatrices
 from partwise.exceptions import InputError
 
 __all__ = ["Edges", "SentencePair", "check_pairs"]
@@ -77,17 +78,14 @@ class Edges:
         """(E,) values of one (J, K) matrix a pair."""
         if len(matrices) != len(self.lengths):
             raise InputError(f"{name} has {len(matrices)} matrices for {len(self.lengths)} pairs")
+        if isinstance(matrices, LinkMatrices):  # packed already
+            if not (np.array_equal(matrices.offsets, self.offsets) and (matrices.columns == self.lengths[:, 1]).all()):
+                raise InputError(f"{name} holds matrices of other sizes than those of the pairs")
+            return matrices.values.astype(float)
         for i, (matrix, shape) in enumerate(zip(matrices, self.lengths, strict=True)):
             if np.shape(matrix) != tuple(shape):
                 raise InputError(f"{name} of pair {i} has shape {np.shape(matrix)}; expected {tuple(shape.tolist())}")
         return np.concatenate([np.asarray(m, float).ravel() for m in matrices]) if len(self) else np.zeros(0)
-
-    def shifted(self, values: Floats, dj: int, dk: int) -> Floats:
-        """values of edge (j + dj, k + dk) beside every edge (j, k); 0 outside the sentences."""
-        inside = (self.j + dj >= 0) & (self.j + dj < self.lengths[self.pair, 0])
-        inside &= (self.k + dk >= 0) & (self.k + dk < self.lengths[self.pair, 1])
-        other = np.arange(len(self)) + dj * self.lengths[self.pair, 1] + dk
-        return np.where(inside, values[np.where(inside, other, 0)], 0.0)
 
     def rows(self) -> Ints:
         """(E,) number of the source word's place among all source words of all pairs."""

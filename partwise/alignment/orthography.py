@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,21 +46,30 @@ def _kind(word: str) -> int:
     return 0 if any(c.isalpha() for c in word) else 1
 
 
+@lru_cache(maxsize=1 << 16)
+def _forms(word: str) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], int]:
+    """Code points in lower case, without accents, without vowels as well; and the kind."""
+    lower = word.lower()
+    bare = _bare(lower)
+    letters = "".join(c for c in bare if c not in _VOWELS)
+    first, second, third = (np.array([ord(c) for c in form], np.int32) for form in (lower, bare, letters))
+    return first, second, third, _kind(word)
+
+
 class _Words:
     """Distinct words, packed."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        lower = [word.lower() for word in words]
-        bare = [_bare(word) for word in lower]
-        letters = ["".join(c for c in word if c not in _VOWELS) for word in bare]
-        self.kinds = np.array([_kind(word) for word in words], np.int8)
-        self.lower, self.letters = self._pack(lower), self._pack(letters)
-        self.bare = self._pack(bare)
+        forms = [_forms(word) for word in words]
+        self.kinds = np.array([form[3] for form in forms], np.int8)
+        self.lower = self._pack([form[0] for form in forms])
+        self.bare = self._pack([form[1] for form in forms])
+        self.letters = self._pack([form[2] for form in forms])
 
     @staticmethod
-    def _pack(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _pack(words: list[NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         offsets = np.concatenate([[0], np.cumsum([len(w) for w in words], dtype=np.int64)]).astype(np.int64)
-        return offsets, np.array([ord(c) for word in words for c in word], np.int32)
+        return offsets, np.concatenate([np.zeros(0, np.int32), *words])
 
 
 @kernel

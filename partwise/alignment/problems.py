@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.alignment.feature_map import ALIGNMENT_MODELS, AlignmentFeatures
+from partwise.alignment.feature_map import ALIGNMENT_MODELS, AlignmentFeatures, alignment_space
 from partwise.alignment.link_files import GoldLinks, Link
 from partwise.costs import PartCost
 from partwise.exceptions import InputError
@@ -16,7 +15,6 @@ from partwise.features.part_rows import PartFeatures
 from partwise.learners import Learner
 from partwise.losses import LossFunction
 from partwise.problem import Problem
-from partwise.structures.assignment import Assignment, RelaxedAssignment
 from partwise.structures.matching import Matching
 
 __all__ = [
@@ -90,16 +88,15 @@ def alignment_problem(
     parts: AlignmentFeatures, targets: Sequence[NDArray[np.int64]], cost: PartCost, loss: LossFunction, n_threads: int
 ) -> Problem:
     """The training problem of eq. (3.5); for the models with pairs of links over the linear relaxation, eq. (3.6)."""
-    space: Any = parts.space
-    if isinstance(space, Assignment):
-        space = space.relax()
     nonnegative = parts.nonnegative if parts.nonnegative.any() else None
-    return Problem(space, parts.features, targets, loss, cost, nonnegative=nonnegative, n_threads=n_threads)
+    return Problem(
+        parts.space.relax(), parts.features, targets, loss, cost, nonnegative=nonnegative, n_threads=n_threads
+    )
 
 
 def check_learner(learner: Learner, loss: LossFunction, model: str) -> None:
     """Raise :class:`CapabilityError` where the learner cannot train this kind of alignment, before data is read."""
-    constrained, quadratic = any(ALIGNMENT_MODELS[model]), ALIGNMENT_MODELS[model][1]
-    space: Any = RelaxedAssignment([(1, 1)]) if quadratic else Matching([(1, 1)])
+    constrained = any(ALIGNMENT_MODELS[model])
+    space = alignment_space(model, [(1, 1)], 1).relax()
     nonnegative = np.ones(1, bool) if constrained else None
     learner.check(Problem(space, PartFeatures([([0, 1], [[1.0]])]), [[]], loss, nonnegative=nonnegative))

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from partwise.batch import Batch
 from partwise.costs import Cost, Hamming, LabelCost
 from partwise.estimation.base import restore, thread_count
 from partwise.estimation.conduct import check_is_fitted
@@ -194,7 +195,11 @@ class StructuredClassifier(LearnedEstimator):
         """The parts of the output of largest score of every instance."""
         if len(space) and features.dim != len(theta):
             raise InputError(f"the features have {features.dim} weights; the model has {len(theta)}")
-        return [_argmax(space, i, features.scores(i, theta)) for i in range(len(space))]
+        if not len(space):
+            return []
+        batch = Batch(space, features, n_threads=thread_count(self.n_jobs))
+        parts = batch.argmax(theta).parts
+        return [batch.of(i, parts) for i in range(len(space))]
 
     def score(self, X: Any, y: Sequence[Any]) -> float:
         """Minus the mean cost of the predictions, −1/n Σ_i ℓ(ŷ_i, y_i): 0 is perfect, higher is better."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.batch import Batch
 from partwise.costs import Cost, PartCost
 from partwise.estimation.base import (
     GuardedCheckpoint,
@@ -233,14 +233,8 @@ class GraphLabeler(StoredModel, Estimator):
     # prediction
 
     def _decode(self, space: Structure, features: Any, theta: Floats) -> list[Ints]:
-        def one(i: int) -> Ints:
-            return np.asarray(space.decode(i, space.argmax(i, features.scores(i, theta))), np.int64)
-
-        threads = thread_count(self.n_jobs)
-        if threads == 1 or len(space) < 2:
-            return [one(i) for i in range(len(space))]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(one, range(len(space))))
+        found = Batch(space, features, n_threads=thread_count(self.n_jobs)).outputs(theta)
+        return [np.asarray(labels, np.int64) for labels in found]
 
     def _ready(self, graphs: Sequence[AttributedGraph], pinned: Any, constraints: Any = None) -> tuple[Any, Structure]:
         check_is_fitted(self, "theta_")

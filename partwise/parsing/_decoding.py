@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
+from partwise._threads import Threads
 from partwise.features.base import feature_scores
 from partwise.structures._arborescence_space import arc_number
 from partwise.structures.base import argmax, marginals, part_count, work_size
@@ -101,5 +101,4 @@ def in_blocks(offsets: NDArray[np.int64], n_jobs: int, task: Callable[[int, int]
         return
     borders = np.unique(np.searchsorted(offsets, offsets[-1] * np.arange(1, 4 * n_jobs) / (4 * n_jobs)))
     ends = np.unique(np.concatenate([[0], borders, [n]])).tolist()
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(lambda block: task(*block), itertools.pairwise(ends)))
+    Threads(n_jobs).each(task, itertools.pairwise(ends))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._threads import Threads
 from partwise.features.base import feature_scores
 from partwise.structures.base import argmax, marginals, part_count, work_size
 
@@ -59,5 +59,4 @@ def in_blocks(
     """function(space, features, *settings, start, stop, *outs) over all sequences, a block a thread."""
     cuts = np.linspace(0, len(space), threads + 1).astype(int)
     tasks = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda span: function(space.pack, features.pack, *settings, *span, *outs), tasks))
+    Threads(threads).each(lambda *span: function(space.pack, features.pack, *settings, *span, *outs), tasks)

@@ -69,6 +69,11 @@ class Encoder(ABC):
 
     kind: ClassVar[str]
 
+    @property
+    def context(self) -> str:
+        """How much text the attributes of a token depend on; see ``Templates.context``."""
+        return "sentence"
+
     @abstractmethod
     def fit_transform(self, X: Any) -> Rows: ...
 
@@ -200,6 +205,11 @@ class TemplateEncoder(Encoder):
         if len(names) != width:
             raise InputError(f"tokens have {width} columns; name them with columns=(…), got {names}")
         return Columns.from_sentences(X, names=names)
+
+    @property
+    def context(self) -> str:
+        found = self.templates if self.index is None else Templates.parse(self.index.text)  # lines with their columns
+        return found.context
 
     def fit_transform(self, X: Any) -> Rows:
         columns = self.as_columns(X)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._memory import give_back
+from partwise.batch import Batch
 from partwise.costs import Cost
 from partwise.data.columns import CodedColumn, Columns
 from partwise.estimation.base import make_loss, thread_count
@@ -293,15 +294,16 @@ class SequenceLabeler(ChainWeights):
         rows = self.encoder_.transform(X)
         space = self._space(rows.offsets, self.scheme)
         features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        if not len(space):
+            return []
+        batch, beta = Batch(space, features, n_threads=thread_count(self.n_jobs)), self._beta
+        ranked, logs = batch.kbest(self.theta_, k), batch.marginals(self.theta_, beta).log_partitions
         found = []
-        for i in range(len(space)):
-            scores = self._beta * features.scores(i, self.theta_)
-            log_partition, _ = space.marginals(i, scores)
-            ranked = space.kbest(i, scores, k)
-            found.append(
-                [([self.classes_[b] for b in space.decode(i, parts)],
-                  float(np.exp(parts[parts != 0] @ scores[parts != 0] - log_partition))) for parts in ranked]
-            )  # fmt: skip
+        for i, count in enumerate(ranked.counts):
+            sequences = [space.decode(i, parts) for parts in batch.of(i, ranked.parts)[:count]]
+            probabilities = np.exp(beta * ranked.values[i, :count] - logs[i])
+            labels = [[self.classes_[b] for b in sequence] for sequence in sequences]
+            found.append(list(zip(labels, probabilities.tolist(), strict=True)))
         return found
 
     def predict_spans(self, X: Any, scheme: str | None = None) -> list[list[SpanPrediction]]:
@@ -329,6 +331,11 @@ class SequenceLabeler(ChainWeights):
     def _tags(self) -> bool:
         kinds = {str(label)[:2] for label in self.classes_ if label != "O"}
         return bool(kinds) and kinds <= {"B-", "I-", "E-", "S-", "L-", "U-"}
+
+    @property
+    def context(self) -> str:
+        """How much text a prediction looks at: the "sentence", its "document", or all of the "corpus" given."""
+        return self.encoder_.context
 
     def explain(
         self, X: Any, position: int, label: Any = None, against: Any = None, *, sequence: int | None = None

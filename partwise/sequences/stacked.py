@@ -20,6 +20,7 @@ from partwise.sequences.explanation import Explanation
 from partwise.sequences.labeler import SequenceLabeler
 from partwise.sequences.spans import SpanPrediction
 from partwise.storage import check_writable
+from partwise.templates._functions import CONTEXTS
 
 __all__ = ["StackedLabeler", "with_column"]
 
@@ -199,6 +200,11 @@ class StackedLabeler(StoredModel, Estimator):
     def score(self, X: Any, y: Any) -> float:
         """Chunk F1 where the labels are tags of chunks, else token accuracy."""
         return self._fitted().score(self._read(X), y)
+
+    @property
+    def context(self) -> str:
+        """How much text a prediction looks at: the widest context of the stages."""
+        return max((stage.context for stage in self.stages), key=CONTEXTS.index)
 
     def explain(
         self, X: Any, position: int, label: Any = None, against: Any = None, *, sequence: int | None = None

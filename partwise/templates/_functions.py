@@ -15,10 +15,14 @@ from typing import Any
 
 from partwise.templates._files import Clusters
 
-__all__ = ["FUNCTIONS", "Function", "numbers_in", "titled"]
+__all__ = ["CONTEXTS", "FUNCTIONS", "Function", "numbers_in", "titled"]
 
 Words = list[str]
 Results = Sequence[str | None] | Sequence[bool]
+
+
+#: How much text a template may look at, from least to most.
+CONTEXTS = ("sentence", "document", "corpus")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Function:
     level: str
     summary: str
     apply: Callable[..., Results] | None = None
+    context: str = "sentence"  # how much text it looks at: one of CONTEXTS
 
 
 class _ShapeTable(dict[int, str]):
@@ -158,13 +163,25 @@ FUNCTIONS: dict[str, Function] = {
     "all_caps": Function(("value",), "flag", "token", "in a sentence with capitals but no small letters"),
     "list": Function(("value", "path"), "text", "token", "B or I where the longest entry of a list begins or goes on"),
     "doc_title": Function(
-        ("value",), "flag", "token", "elsewhere in the document, not first in a sentence, is_title holds"
+        ("value",),
+        "flag",
+        "token",
+        "elsewhere in the document, not first in a sentence, is_title holds",
+        context="document",
     ),
-    "doc_lower": Function(("value",), "flag", "token", "elsewhere in the document it is in lower case"),
+    "doc_lower": Function(
+        ("value",), "flag", "token", "elsewhere in the document it is in lower case", context="document"
+    ),
     "doc_label": Function(
-        ("value", "value"), "text", "token", "most frequent second value of the first's other occurrences"
+        ("value", "value"),
+        "text",
+        "token",
+        "most frequent second value of the first's other occurrences",
+        context="document",
     ),
-    "corpus_label": Function(("value", "value"), "text", "token", "as doc_label, over all documents given together"),
+    "corpus_label": Function(
+        ("value", "value"), "text", "token", "as doc_label, over all documents given together", context="corpus"
+    ),
     "number": Function(("value",), "real", "real", "the number that the string is, as the feature's value"),
     "embed": Function(("value", "path"), "real", "real", "the word's vector, a real-valued feature a dimension"),
     "pad": Function(("value",), "same", "pad", "beyond the sentence <s> and </s> instead of nothing"),

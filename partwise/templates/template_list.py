@@ -21,7 +21,7 @@ from typing import Any
 from partwise.data.columns import Columns
 from partwise.exceptions import FormatError, ParameterError, unknown_name
 from partwise.templates._counts import TemplateCounts
-from partwise.templates._functions import FUNCTIONS
+from partwise.templates._functions import CONTEXTS, FUNCTIONS
 from partwise.templates._index import (
     MAX_BITS,
     TemplateIndex,
@@ -153,6 +153,19 @@ class Templates:
         """Names of the columns that the data must have."""
         needed = (name for line in self._lines if not line.optional for name in line.columns())
         return list(dict.fromkeys(needed))
+
+    @property
+    def context(self) -> str:
+        """How much text the templates look at: a "sentence", its "document", or the whole "corpus".
+
+        Examples
+        --------
+        >>> Templates.parse("doc_lower(word)[0]").context
+        'document'
+        """
+        pieces = (piece for line in self._lines for piece in line.pieces())
+        used = {FUNCTIONS[value.function].context for piece in pieces for value in piece.value.walk() if value.function}
+        return max(used | {CONTEXTS[0]}, key=CONTEXTS.index)
 
     @property
     def optional_columns(self) -> list[str]:

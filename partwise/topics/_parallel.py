@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+
+from partwise._threads import Threads
+from partwise.estimation.base import thread_count
 
 __all__ = ["blocks_of", "run_all"]
 
@@ -21,7 +23,10 @@ def blocks_of(sizes: np.ndarray, n_blocks: int) -> list[np.ndarray]:
 
 def run_all(task: Callable[[Any], Any], items: Sequence[Any], n_jobs: int) -> list[Any]:
     """[task(item) for item in items], on up to ``n_jobs`` threads, in order."""
-    if n_jobs == 1 or len(items) < 2:
-        return [task(item) for item in items]
-    with ThreadPoolExecutor(max_workers=n_jobs) as pool:
-        return list(pool.map(task, items))
+    found: list[Any] = [None] * len(items)
+
+    def one(place: int) -> None:
+        found[place] = task(items[place])
+
+    Threads(thread_count(n_jobs)).each(one, [(place,) for place in range(len(items))])
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from partwise.estimation.base import thread_count
 from partwise.exceptions import InputError, ParameterError
 
 from ._checks import at_least, one_of, positive, seed_of
@@ -64,7 +65,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
     random_state : int, generator or None
         The same integer gives the same model.
     n_jobs : int
-        Threads of ``predict_proba`` and ``transform``; results do not depend on it.
+        Threads of ``predict_proba`` and ``transform``, −1 for all cores; results do not depend on it.
     callback : callable or None
         ``callback(estimator, iteration)`` after each sweep or round; ``estimator.checkpoint()`` is what
         ``fit(X, y, checkpoint=...)`` continues from. Returning ``True`` stops.
@@ -218,10 +219,10 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
             "gradient_steps",
             "gradient_samples",
             "impute_every",
-            "n_jobs",
             "n_rounds",
         ):
             at_least(self, name, 1)
+        thread_count(self.n_jobs)
         positive(self, "beta")
         one_of(self, "transformation", ("fixed", "learned"))
         one_of(self, "inference", ("gibbs", "variational"))

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from partwise._random import named_stream
+from partwise.estimation.base import thread_count
 from partwise.exceptions import InputError, ParameterError
 
 from ._checks import at_least, one_of, positive, seed_of
@@ -74,7 +75,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         cells of a diagonal are sampled at the same time: only the K totals are then up to a cell out of
         date. The result depends on P, never on ``n_jobs``.
     n_jobs : int
-        Threads, at most P of them useful in training.
+        Threads, −1 for all cores; at most P of them are useful in training.
     transform_samples, transform_burn_in : int
         Gibbs samples a document for ``transform`` and ``perplexity``.
     random_state : int, generator or None
@@ -166,7 +167,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         at_least(self, "n_topics", 1)
         at_least(self, "n_iterations", 1)
         at_least(self, "n_blocks", 1)
-        at_least(self, "n_jobs", 1)
+        thread_count(self.n_jobs)
         at_least(self, "optimize_every", 1)
         positive(self, "beta")
         one_of(self, "optimize", (None, "symmetric", "asymmetric"))
@@ -234,7 +235,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
                 state = (self._topics, self._table.reshape(-1), copies[block])
                 lda_sweep(*cell, *state, alpha, self.beta_, self.n_topics, named)
 
-            run_all(task, range(n_blocks), min(self.n_jobs, n_blocks))
+            run_all(task, range(n_blocks), min(thread_count(self.n_jobs), n_blocks))
             if n_blocks > 1:
                 before = self._totals
                 self._totals = before + sum(copy - before for copy in copies)

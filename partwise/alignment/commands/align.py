@@ -168,10 +168,7 @@ def load(args: argparse.Namespace) -> Any:
 def text_of(args: argparse.Namespace, model: Any, pairs: Any, numbers: list[int]) -> tuple[str, list[Any]]:
     """What is to be written, and the links."""
     links = model.predict(pairs)
-    scores = None
-    if args.scores:
-        learned = hasattr(model, "predict_scores")
-        scores = model.predict_scores(pairs) if learned else model.posteriors(pairs).product
+    scores = model.predict_scores(pairs) if args.scores else None
     form = "json" if args.json else args.format or "pharaoh"
     return files.render(form, pairs, numbers, links, scores), links
 

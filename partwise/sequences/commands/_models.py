@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 from partwise.exceptions import InputError, StorageError
@@ -12,16 +11,13 @@ from partwise.sequences.commands._files import FileLayout, tag_scheme
 
 if TYPE_CHECKING:
     from partwise.data.columns import CodedColumn
-    from partwise.sequences.labeler import SequenceLabeler
 
 __all__ = [
-    "context_of",
     "is_model",
     "model_layout",
     "model_scheme",
     "open_model",
     "predicted_labels",
-    "stages",
 ]
 
 
@@ -33,18 +29,13 @@ def open_model(path: str, n_jobs: int = 1) -> Any:
     if not os.path.exists(path):
         raise StorageError(f"{path}: cannot be read: there is no such file")
     model = load_model(path)
-    for stage in stages(model):
+    for stage in model.stages:
         if not isinstance(stage, SequenceLabeler):
             raise InputError(f"{path}: holds a {model.kind!r}, not a sequence labeller")
         if stage.encoder_.kind != "templates":
             raise InputError(f"{path}: reads {stage.encoder_.kind}, not column files; use it from Python")
         stage.n_jobs = n_jobs
     return model
-
-
-def stages(model: Any) -> list[SequenceLabeler]:
-    """The labellers that a model consists of; the last one has the last word."""
-    return [model.first_, model.second_] if hasattr(model, "second_") else [model]
 
 
 def is_model(path: str) -> bool:
@@ -58,13 +49,13 @@ def is_model(path: str) -> bool:
 
 
 def _info(model: Any) -> dict[str, Any]:
-    return getattr(stages(model)[0], "info_", {})
+    return getattr(model.stages[0], "info_", {})
 
 
 def model_layout(model: Any, args: argparse.Namespace) -> FileLayout:
     """The layout that the model was trained on, with what the flags say otherwise."""
     info = _info(model)
-    columns = info.get("columns") or stages(model)[0].columns
+    columns = info.get("columns") or model.stages[0].columns
     return FileLayout(
         args.columns or (None if columns is None else tuple(columns)),
         args.label or info.get("label"),
@@ -73,17 +64,9 @@ def model_layout(model: Any, args: argparse.Namespace) -> FileLayout:
     )
 
 
-def context_of(model: Any) -> str:
-    """How much text the model's templates look at: a "sentence", its "document", or the whole "corpus"."""
-    text = "\n".join(stage.encoder_.index.text for stage in stages(model))
-    if re.search(r"\bcorpus_\w+\(", text):
-        return "corpus"
-    return "document" if re.search(r"\bdoc_\w+\(", text) else "sentence"
-
-
 def model_scheme(model: Any) -> str | None:
     """The tag scheme of the model's labels, or None where they are not chunk tags."""
-    return stages(model)[-1].scheme or tag_scheme(model.classes_)
+    return model.stages[-1].scheme or tag_scheme(model.classes_)
 
 
 def predicted_labels(model: Any, labels: CodedColumn, scheme: str | None = None) -> CodedColumn:

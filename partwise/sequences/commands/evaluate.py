@@ -10,7 +10,7 @@ from partwise.cli.console import percent, print_json, print_table, warn
 from partwise.cli.registry import Command, UsageError
 from partwise.exceptions import InputError
 from partwise.sequences.commands._files import add_layout, convert_labels, tag_scheme
-from partwise.sequences.commands._models import is_model, model_layout, open_model, predicted_labels, stages
+from partwise.sequences.commands._models import is_model, model_layout, open_model, predicted_labels
 
 if TYPE_CHECKING:
     from partwise.data.columns import CodedColumn, Columns
@@ -117,7 +117,7 @@ def _by_model(args: argparse.Namespace, path: str, file: str) -> Pair:
     model = open_model(path, args.n_jobs)
     data, gold, _ = model_layout(model, args).read_labelled(file)
     known = gold
-    scheme = stages(model)[-1].scheme
+    scheme = model.stages[-1].scheme
     if scheme is not None:
         with suppress(InputError):  # labels that are no tags at all are unknown ones
             known = convert_labels(gold, scheme, file).labels

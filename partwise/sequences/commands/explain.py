@@ -11,7 +11,7 @@ from partwise.cli.registry import Command, UsageError
 from partwise.cli.settings import count
 from partwise.exceptions import InputError
 from partwise.sequences.commands._files import add_layout, without
-from partwise.sequences.commands._models import context_of, model_layout, open_model
+from partwise.sequences.commands._models import model_layout, open_model
 
 if TYPE_CHECKING:
     from partwise.data.columns import Columns
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     layout = model_layout(model, args)
     data = layout.read(args.file)
     sentence, token = find_token(data, args)
-    seen, index = with_context(without(data, layout.label), sentence, context_of(model))
+    seen, index = with_context(without(data, layout.label), sentence, model.context)
     words = data.sentence(sentence, data.names.index("word") if "word" in data.names else 0)
     positions = range(len(words)) if token is None else [token]
     explained = [model.explain(seen, t, args.chosen, args.against, sequence=index) for t in positions]

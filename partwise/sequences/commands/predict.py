@@ -11,7 +11,7 @@ from partwise.cli.registry import Command, UsageError
 from partwise.cli.stream import opened
 from partwise.exceptions import ParameterError
 from partwise.sequences.commands._files import add_layout, without
-from partwise.sequences.commands._models import context_of, model_layout, model_scheme, open_model, predicted_labels
+from partwise.sequences.commands._models import model_layout, model_scheme, open_model, predicted_labels
 
 if TYPE_CHECKING:
     from partwise.data.columns import CodedColumn, Columns
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
     layout = model_layout(model, args)
     render = Renderer(model, args, layout.separator or " ")
     with opened(args.output) as write:
-        for data in layout.blocks(args.file, args.context or context_of(model)):
+        for data in layout.blocks(args.file, args.context or model.context):
             write(render(data, without(data, layout.label)))
 
 

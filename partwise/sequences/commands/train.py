@@ -13,7 +13,6 @@ from partwise.cli.registry import Command, UsageError
 from partwise.cli.settings import add_settings, gather
 from partwise.exceptions import FormatError, ParameterError, unknown_name
 from partwise.sequences.commands._files import USUAL, Converted, FileLayout, convert_labels
-from partwise.sequences.commands._models import stages
 
 if TYPE_CHECKING:
     from partwise.data.columns import CodedColumn, Columns
@@ -76,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         "tags": tags,
         "train": {"file": settings["train"], "sentences": len(data), "tokens": data.tokens},
     }
-    for stage in stages(model):
+    for stage in model.stages:
         stage.info_, stage.verbose = info, 0
     model.save(settings["model"])
     summary = summarise(model, settings, data, seconds)
@@ -201,8 +200,8 @@ def summarise(model: Any, settings: dict[str, Any], data: Columns, seconds: floa
         "sentences": len(data),
         "tokens": data.tokens,
         "labels": len(model.classes_),
-        "attributes": sum(stage.layout_.n_attributes for stage in stages(model)),
-        "weights": sum(len(stage.theta_) for stage in stages(model)),
+        "attributes": sum(stage.layout_.n_attributes for stage in model.stages),
+        "weights": sum(len(stage.theta_) for stage in model.stages),
         "status": result.status,
         "passes": len(result.trace),
         "best_pass": result.best_step,
@@ -226,14 +225,14 @@ def write_report(
     from partwise.sequences.report import sequence_report
 
     X, y = (data, labels) if dev is None else dev
-    if len(stages(model)) > 1:
+    if len(model.stages) > 1:
         from partwise.sequences.stacked import with_column
 
         X = with_column(X, model.column, model.first_.predict_coded(X))
     shown = "its training data" if dev is None else os.path.basename(settings["dev"])
     title = f"{os.path.basename(settings['model'])} on {shown}"
     info = {"file": settings["train"], **{name: summary[name] for name in ("sentences", "tokens", "seconds")}}
-    sequence_report(settings["report"], stages(model)[-1], X, y.to_lists(), title=title, train_info=info)
+    sequence_report(settings["report"], model.stages[-1], X, y.to_lists(), title=title, train_info=info)
     summary["report"] = settings["report"]
 
 
