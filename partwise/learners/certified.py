@@ -50,7 +50,7 @@ def gather(data, offsets, duals, step, out):
 
 
 def best_start(problem: Problem, domain: Domain, theta: Floats | None) -> tuple[float, Floats]:
-    """(P(θ), θ) of the better of 0 and a given start, brought into the domain."""
+    """(P(θ), θ) of the better of 0 and a given start, brought into the domain; P from upper bounds of the losses."""
     starts = [np.zeros(problem.dim)]
     if theta is not None and np.any(theta):
         starts.append(domain.project(np.asarray(theta, float)))
