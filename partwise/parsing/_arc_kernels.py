@@ -127,7 +127,7 @@ def salted_views(views, kinds, salt, out):
 
 
 @kernel
-def _bin(distance):
+def distance_bin(distance):
     """Distances 1, 2, 3, 4, 5–6, 7–10, 11–20, more."""
     if distance <= 4:
         return distance
@@ -146,7 +146,7 @@ def arc_features(heads, modifiers, h, m, between, between_views, shift, out):
     """
     right = h < m
     way = np.uint64(0x2545F4914F6CDD1D) if right else np.uint64(0x6C62272E07BB0142)
-    length = way * np.uint64(2 * _bin(m - h if right else h - m) + 1)
+    length = way * np.uint64(2 * distance_bin(m - h if right else h - m) + 1)
     k = np.uintp(0)
     for t in range(np.uintp(heads.shape[1])):
         pair = heads[h, t] + modifiers[m, t]

@@ -21,12 +21,16 @@ from partwise.parsing._arc_kernels import (
     MULTIPLIER,
     N_VIEWS,
     NOTHING,
+    X_X,
+    X_XX_,
+    XX_,
     ArcPack,
     F,
     P,
     W,
     X,
     arc_features,
+    distance_bin,
     gather_rows,
     label_features,
     prepare,
@@ -44,13 +48,15 @@ __all__ = ["SecondOrderPack"]
 SIBLING_TEMPLATES = np.array([
     (X, X, X), (P, P, P), (NOTHING, X, X), (NOTHING, P, P), (LP, P, P), (P, LP, P), (P, P, LP), (NOTHING, LP, P),
     (NOTHING, P, LP), (NOTHING, LP, LP), (NOTHING, L_, L_), (X, LP, X), (X, X, LP), (LP, X, X), (FX, FX, P),
-    (FX, P, FX), (LP, LP, P), (LP, P, LP), (NOTHING, FX, FX), (NOTHING, W, W),
+    (FX, P, FX), (LP, LP, P), (LP, P, LP), (NOTHING, FX, FX), (NOTHING, W, W), (X, X_X, X), (X, XX_, X), (X, X, X_X),
+    (X, X, XX_), (X_XX_, P, P),
 ])  # fmt: skip
 #: Views of the grandparent, of the head and of the child.
 GRAND_TEMPLATES = np.array([
     (X, X, X), (P, P, P), (X, NOTHING, X), (P, NOTHING, P), (LP, P, P), (P, LP, P), (P, P, LP), (LP, NOTHING, P),
     (P, NOTHING, LP), (LP, NOTHING, LP), (L_, NOTHING, L_), (P, LP, LP), (LP, P, LP), (LP, LP, P), (X, LP, X),
-    (X, X, LP), (LP, X, X), (FX, FX, P), (P, FX, FX), (F, NOTHING, F),
+    (X, X, LP), (LP, X, X), (FX, FX, P), (P, FX, FX), (F, NOTHING, F), (X, X, X_X), (X, X, XX_), (P, X_XX_, P),
+    (X_XX_, P, P),
 ])  # fmt: skip
 
 SCORE, ADD, CLEAR = 0, 1, 2
@@ -75,11 +81,16 @@ def _triples(views, templates, salt):
 
 
 @kernel
-def _triple_places(triples, a, b, c, way, shift, places):
-    """places ← where the weights of a part of words a, b, c are; ``way`` is the order that they stand in."""
+def _triple_places(triples, a, b, c, way, apart, shift, places):
+    """places ← where the weights of a part of words a, b, c are, each template with their order and with distances.
+
+    ``way`` is the order that the words stand in, ``apart`` a number for how far from each other.
+    """
+    far = way * np.uint64(2 * apart + 3)
     for t in range(np.uintp(triples.shape[2])):
-        key = triples[0, a, t] + triples[1, b, t] + triples[2, c, t] + way
-        places[t] = np.intp((key * MULTIPLIER) >> shift)
+        key = triples[0, a, t] + triples[1, b, t] + triples[2, c, t]
+        places[2 * t] = np.intp(((key + way) * MULTIPLIER) >> shift)
+        places[2 * t + 1] = np.intp(((key + far) * MULTIPLIER) >> shift)
 
 
 @kernel
@@ -105,24 +116,25 @@ def _higher(features, i, lay, theta, values, at, step, mode):
     word_views(pack, i, views[: n + 1])
     views[n + 1, :] = np.uint64(99)
     siblings, grands = _triples(views, features.siblings, 11), _triples(views, features.grands, 15)
-    places = np.empty(max(siblings.shape[2], grands.shape[2]), np.int64)
-    shift, count, norm, none = np.uint64(64 - pack.arc_bits), siblings.shape[2], 0.0, n + 1
+    places = np.empty(2 * max(siblings.shape[2], grands.shape[2]), np.int64)
+    shift, count, norm, none = np.uint64(64 - pack.arc_bits), 2 * siblings.shape[2], 0.0, n + 1
     for h in range(n + 1):
         for side in range(2):
             k = lay.split[h] - lay.out_start[h] if side == 0 else lay.out_start[h + 1] - lay.split[h]
             base, way = at + lay.siblings[h, side], np.uint64(0x51ED270B35AE6A31) * np.uint64(side + 1)
             for j in range(k):
                 m = lay.modifiers[child(lay, h, side, j)]
-                _triple_places(siblings, h, none, m, way, shift, places)
+                _triple_places(siblings, h, none, m, way, distance_bin(abs(h - m)), shift, places)
                 norm += _use(theta, places, count, values, base + j, step, mode)
                 for r in range(j):
                     if mode != SCORE and values[base + k + j * (j - 1) // 2 + r] == 0.0:
                         continue
-                    _triple_places(siblings, h, lay.modifiers[child(lay, h, side, r)], m, way, shift, places)
+                    s = lay.modifiers[child(lay, h, side, r)]
+                    _triple_places(siblings, h, s, m, way, distance_bin(abs(s - m)), shift, places)
                     norm += _use(theta, places, count, values, base + k + j * (j - 1) // 2 + r, step, mode)
-                _triple_places(siblings, h, m, none, way, shift, places)
+                _triple_places(siblings, h, m, none, way, distance_bin(abs(h - m)), shift, places)
                 norm += _use(theta, places, count, values, base + k + k * (k - 1) // 2 + j, step, mode)
-    count = grands.shape[2]
+    count = 2 * grands.shape[2]
     for h in range(1, n + 1):
         part = at + lay.grands[h]
         for a in range(lay.into[h], lay.into[h + 1]):
@@ -132,7 +144,8 @@ def _higher(features, i, lay, theta, values, at, step, mode):
                     m = lay.modifiers[lay.out[p]]
                     order = (1 if g < h else 0) + (2 if h < m else 0) + (4 if g < m else 0)
                     way = np.uint64(0x51ED270B35AE6A31) * np.uint64(order + 5)
-                    _triple_places(grands, g, h, m, way, shift, places)
+                    apart = 9 * distance_bin(abs(g - h)) + distance_bin(abs(h - m))
+                    _triple_places(grands, g, h, m, way, apart, shift, places)
                     norm += _use(theta, places, count, values, part, step, mode)
                 part += 1
     return norm

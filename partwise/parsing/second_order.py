@@ -143,8 +143,12 @@ class SecondOrderParser(DependencyParser):
         dev: Sequence[DependencySentence] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        pruner: DependencyParser | None = None,
     ) -> Self:
-        """Train the first-order model, then this one; as :meth:`DependencyParser.fit`, on complete trees only."""
+        """Train the first-order model, then this one; as :meth:`DependencyParser.fit`, on complete trees only.
+
+        A first-order parser that is trained and calibrated already may be given as ``pruner``.
+        """
         self.check_settings()
         if checkpoint is not None:
             check_writable(checkpoint)
@@ -152,8 +156,15 @@ class SecondOrderParser(DependencyParser):
             if not sentence.has_tree:
                 raise InputError(f"{sentence.source or f'sentence {i}'}: every word needs a head here")
         learner, loss = self._settings()
-        self.pruner_ = self._first_order().set_params(max_passes=self.pruner_passes).fit(X)
-        self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
+        if pruner is not None:
+            shared = ("arc_bits", "row_bits", "labelled")
+            odd = [name for name in shared if getattr(pruner, name) != getattr(self, name)]
+            if odd:
+                raise ParameterError("pruner", "SecondOrderParser.fit", f"a parser with the same {odd[0]}", pruner)
+            self.pruner_ = pruner
+        else:
+            self.pruner_ = self._first_order().set_params(max_passes=self.pruner_passes).fit(X)
+            self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
         self._share()
         space, features = self._second_order(X, gold=True)
         number = {relation: k for k, relation in enumerate(self.relations_)}
