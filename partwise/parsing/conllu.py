@@ -226,6 +226,8 @@ def read_conllu(path: str | os.PathLike[str], *, trees: bool = True) -> list[Dep
             return list(parse_conllu(file, name, trees=trees))
     except UnicodeDecodeError as error:
         raise InputError(f"{name}: not UTF-8 ({error.reason} at byte {error.start})") from error
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror}") from error
 
 
 def write_conllu(sentences: Iterable[DependencySentence], target: str | os.PathLike[str] | IO[str]) -> None:

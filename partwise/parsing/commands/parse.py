@@ -1,0 +1,142 @@
+"""``partwise parse``: trees of sentences in CoNLL-U or CoNLL-X, as they come."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from partwise.cli.console import note, print_json, tell
+from partwise.cli.registry import Command, UsageError
+from partwise.cli.stream import opened
+from partwise.exceptions import InputError
+
+EXAMPLES = """
+partwise parse input.conllu --model parser.pw > parsed.conllu
+cat input.conllu | partwise parse --model parser.pw
+partwise parse test.conllu --model parser.pw --evaluate --report report.html -o parsed.conllu
+partwise parse input.conllu --model parser.pw --nbest 5
+partwise parse input.conllu --model parser.pw --probabilities
+"""
+
+BATCH = 200  # sentences that are parsed at a time
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "input", metavar="FILE", nargs="?", default="-", help="CoNLL-U or CoNLL-X (default: standard input)"
+    )
+    parser.add_argument("--model", "-m", metavar="FILE", help="a model of partwise parse-train (required)")
+    parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write the trees")
+    parser.add_argument("--risk", action="store_true", help="the tree with the most right arcs expected")
+    parser.add_argument("--nbest", metavar="K", type=int, help="the K best trees of every sentence, with probabilities")
+    parser.add_argument(
+        "--probabilities", action="store_true", help="add 'HeadProb=…' to the last column of every word"
+    )
+    parser.add_argument("--evaluate", action="store_true", help="compare with the trees of the input: UAS, LAS, CLAS")
+    parser.add_argument("--report", metavar="FILE", help="with --evaluate: write an HTML report")
+    parser.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
+    parser.add_argument("--json", action="store_true", help="with --evaluate: the scores as JSON")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no remarks")
+
+
+def open_text(path: str) -> IO[str]:
+    """A file of text, or an error that names it."""
+    try:
+        return open(path, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def batches(sentences: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Sentences in lists; one at a time where a person or a program waits at the other end."""
+    block: list[Any] = []
+    for sentence in sentences:
+        block.append(sentence)
+        if len(block) >= size:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def parsed(args: argparse.Namespace, model: Any, block: list[Any]) -> list[Any]:
+    """What is to be written for some sentences."""
+    if args.nbest is not None:
+        found = []
+        for trees in model.predict_nbest(block, args.nbest):
+            found += [t.with_comments(rank=str(r), probability=f"{t.probability:.6g}") for r, t in enumerate(trees, 1)]
+        return found
+    trees = model.predict(block, decoding="risk") if args.risk else model.predict(block)
+    if not args.probabilities:
+        return trees  # type: ignore[no-any-return]
+    return [with_probabilities(tree, mass) for tree, mass in zip(trees, model.predict_marginals(block), strict=True)]
+
+
+def with_probabilities(sentence: Any, mass: Any) -> Any:
+    """A copy whose words have the probability of their head in the last column."""
+    heads, rows = iter(enumerate(sentence.heads.tolist())), []
+    for row in sentence.rows:
+        if row[0].isdigit():
+            m, head = next(heads)
+            said = f"HeadProb={mass[head, m]:.4f}"
+            row = (*row[:9], said if row[9] == "_" else f"{row[9]}|{said}")
+        rows.append(row)
+    return type(sentence)(rows, sentence.comments, sentence.source)
+
+
+def run(args: argparse.Namespace) -> None:
+    from partwise.estimation.base import load_model
+    from partwise.parsing import DependencyParser, attachment_scores, parse_conllu
+    from partwise.storage import check_writable
+
+    if args.model is None:
+        raise UsageError("missing: the model: --model FILE")
+    if args.report is not None and not args.evaluate:
+        raise UsageError("--report compares with the trees of the input: --evaluate")
+    if args.nbest is not None and (args.nbest < 1 or args.evaluate or args.risk or args.probabilities):
+        raise UsageError("--nbest needs a number from 1 on, and goes without --evaluate, --risk and --probabilities")
+    for target in (args.report, None if args.output == "-" else args.output):
+        if target is not None:
+            check_writable(target)
+    model = load_model(args.model)
+    if not isinstance(model, DependencyParser):
+        raise InputError(f"{args.model}: holds a {model.kind!r}, not a dependency parser")
+    model.n_jobs = args.n_jobs
+    stream = sys.stdin if args.input == "-" else open_text(args.input)
+    name = "<stdin>" if args.input == "-" else args.input
+    size = 1 if args.input == "-" and sys.stdin.isatty() else BATCH
+    gold, found = [], []
+    try:
+        with opened(args.output) as write:
+            for block in batches(parse_conllu(stream, name, trees=args.evaluate), size):
+                trees = parsed(args, model, block)
+                write("".join(tree.text() for tree in trees))
+                if args.evaluate:
+                    gold += block
+                    found += trees
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: not UTF-8 ({error.reason} at byte {error.start})") from error
+    finally:
+        if stream is not sys.stdin:
+            stream.close()
+    if not args.evaluate:
+        return
+    scores, bare = (attachment_scores(gold, found, punctuation=p) for p in (True, False))
+    if args.report is not None:
+        from partwise.parsing.report import parsing_report
+
+        parsing_report(args.report, model, gold, title=f"{args.model} on {name}")
+        note(args, f"report: {args.report}")
+    if args.json and args.output != "-":
+        print_json(
+            {"uas": scores.uas, "las": scores.las, "clas": scores.clas, "uas_bare": bare.uas, "las_bare": bare.las}
+        )
+        return
+    say = tell if args.output == "-" else print  # standard output has the trees
+    say(str(scores))
+    say(f"without punctuation: UAS {bare.uas:.2f}  LAS {bare.las:.2f}")
+
+
+COMMAND = Command("parse", "parse sentences with a trained parser", configure, run, EXAMPLES, rank=6)
