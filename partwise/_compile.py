@@ -22,8 +22,18 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 from numba.extending import overload, register_jitable, typeof_impl
 
-from partwise._ingredients import IngredientCompiler
-from partwise._kernel_cache import KernelCache
+from partwise._overrides import overrides_fit, overrides_missing
+
+try:
+    from partwise import _callees
+except (ImportError, AttributeError) as error:
+    overrides_missing(error)
+    _callees = None  # type: ignore[assignment]
+try:
+    from partwise import _kernel_cache
+except (ImportError, AttributeError) as error:  # then nothing is kept on disk
+    overrides_missing(error)
+    _kernel_cache = None  # type: ignore[assignment]
 
 __all__ = ["Generic", "composite", "kernel", "native"]
 
@@ -31,9 +41,9 @@ __all__ = ["Generic", "composite", "kernel", "native"]
 FAST = frozenset({"reassoc", "contract", "nsz"})
 
 # How to compile what only other compiled code calls.
-INGREDIENT: dict[str, Any] = {
-    "fastmath": set(FAST), "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": IngredientCompiler,
-}  # fmt: skip
+CALLEE: dict[str, Any] = {"fastmath": set(FAST), "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+if _callees is not None:
+    CALLEE["pipeline_class"] = _callees.CalleeCompiler
 
 _NATIVE = frozenset({np.ndarray, np.float64, np.int64, int, float, bool})
 
@@ -66,9 +76,12 @@ class Kernel:
         """What numba makes of the function; the function itself where compilation is switched off."""
         dispatcher = numba.njit(**self.settings)(self.py_func)
         if isinstance(dispatcher, Dispatcher):
-            if self.cache:
-                dispatcher._cache = KernelCache(self.py_func, self.settings)  # type: ignore[attr-defined]
-            _contain(dispatcher, self.py_func, self.settings["fastmath"])
+            fit = overrides_fit()
+            if self.cache and _kernel_cache is not None:
+                cache = _kernel_cache.KernelCache if fit else _kernel_cache.PlainCache
+                dispatcher._cache = cache(self.py_func, self.settings)  # type: ignore[attr-defined]
+            if fit:
+                _contain(dispatcher, self.py_func, self.settings["fastmath"])
         return dispatcher
 
     def __call__(self, *args: Any) -> Any:
@@ -81,14 +94,14 @@ def _type_of_kernel(value: Kernel, context: Any) -> Any:
 
 
 def _contain(dispatcher: Any, function: Callable[..., Any], fastmath: Any) -> None:
-    """Let compiled callers contain ``function`` as an ingredient; see :mod:`partwise._ingredients`.
+    """Let compiled callers contain ``function`` without code of its own; see :mod:`partwise._callees`.
 
     f(x, 0) and f(x, n) are compiled once: numba would specialise on every integer constant in a call.
     """
 
     @functools.cache  # most are never needed: compiled callers come from the disk
     def inner() -> Any:
-        return numba.njit(**{**INGREDIENT, "fastmath": fastmath})(function)
+        return numba.njit(**{**CALLEE, "fastmath": fastmath})(function)
 
     def get_call_template(args: Any, kws: Any) -> Any:
         plain = {name: types.unliteral(kind) for name, kind in kws.items()}
@@ -96,6 +109,7 @@ def _contain(dispatcher: Any, function: Callable[..., Any], fastmath: Any) -> No
 
     dispatcher.get_call_template = get_call_template
     dispatcher.get_overload = lambda signature: inner().get_overload(signature)
+    dispatcher.callee = inner
 
 
 def composite(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -106,7 +120,7 @@ def composite(function: Callable[..., Any] | None = None, **options: Any) -> Any
     if function is None:
         return functools.partial(composite, **options)
     function.compile_options = options  # type: ignore[attr-defined]  # part of what a kernel contains
-    return register_jitable(**INGREDIENT, **options)(function)
+    return register_jitable(**CALLEE, **options)(function)
 
 
 def native(value: Any) -> bool:
@@ -172,7 +186,7 @@ class Generic:
         )
         scope: dict[str, Any] = {"BaseNamedTuple": types.BaseNamedTuple, "compiled": compiled}
         exec(source, scope)  # numba matches overloads by argument names, so they must be the stub's
-        overload(generic, jit_options=INGREDIENT)(scope["choose"])  # type: ignore[arg-type]
+        overload(generic, jit_options=CALLEE)(scope["choose"])  # type: ignore[arg-type]
 
         generic.register = register  # type: ignore[attr-defined]
         generic.kinds = table.keys()  # type: ignore[attr-defined]

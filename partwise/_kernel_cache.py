@@ -7,42 +7,33 @@ numba fills its tables of types and implementations before it looks into its cac
 and 14 MB, of which a kernel that is already machine code needs only the runtime that allocates arrays. Who must compile
 after all fills the tables then: numba's compiler does so itself whenever it starts.
 
-The files are pickles, and a pickle can run code: the folder must be private to the user, or it is not used.
+This overrides inner parts of numba: see :mod:`partwise._overrides` for what happens where they have changed.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import logging
 import os
 import pickle
-import re
-import shutil
-import stat
-import time
-import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
+import numba
+from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
+from partwise import _cache_folder
 from partwise._kernel_contents import UnknownContentsError, kernel_hash
 
-__all__ = ["KernelCache", "cache_dir"]
+__all__ = ["KernelCache", "PlainCache"]
 
 logger = logging.getLogger("partwise")
 
-_DAY = 86400.0
-UNUSED = 30 * _DAY
-_DIGEST = 32  # bytes of a checksum in front of every file
 
-
-class KernelCache:
-    """What a dispatcher of numba asks of its cache."""
+class _Cache:
+    """What a dispatcher of numba asks of its cache, and where the code of a signature belongs."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.function, self.options = function, options
@@ -50,11 +41,11 @@ class KernelCache:
 
     @property
     def cache_path(self) -> str | None:
-        return cache_dir()
+        return _cache_folder.cache_dir()
 
     def _path(self, signature: Any, codegen: Any) -> str | None:
-        """File of a compiled signature; None where there is none to keep it in, or no telling what is in it."""
-        folder = cache_dir()
+        """Place of a compiled signature; None where there is no folder, or no telling what the code contains."""
+        folder = _cache_folder.cache_dir()
         if folder is None:
             return None
         try:
@@ -62,148 +53,66 @@ class KernelCache:
         except UnknownContentsError as unknown:
             logger.info("%s is compiled without a disk cache: it contains %s", self.function.__qualname__, unknown)
             return None
-        return os.path.join(folder, f"{self.function.__name__}-{key[:40]}.kernel")
+        return os.path.join(folder, f"{self.function.__name__}-{key[:40]}")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         path = self._paths[sig] = self._path(sig, target_context.codegen())
-        payload = None if path is None else _read(path)
-        if payload is None:
-            return None
-        rtsys.initialize(target_context)
-        return CompileResult._rebuild(target_context, *payload)
+        return None if path is None else self._load(path, sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         path = self._paths.get(sig)  # from before compilation: what it read then is what the code contains
-        if path is None or data.library.has_dynamic_globals or any(not part.can_cache for part in data.lifted):
+        if path is None:
             return
         try:
-            _write(path, dumps(data._reduce()))
-            _clean(os.path.dirname(path))
+            self._save(path, sig, data)
+            _cache_folder.clean(os.path.dirname(path))
         except OSError as error:  # a full disk
             logger.warning("%s could not be kept in the kernel cache: %s", self.function.__qualname__, error)
 
     def flush(self) -> None:
         for path in filter(None, self._paths.values()):
-            _remove(path)
+            _cache_folder.remove(path + KernelCache.ENDING)
+
+    def _load(self, path: str, sig: Any, target_context: Any) -> Any:
+        raise NotImplementedError
+
+    def _save(self, path: str, sig: Any, data: Any) -> None:
+        raise NotImplementedError
 
 
-# -------------------------------------------------------------------------------------------------- files
+class KernelCache(_Cache):
+    """Machine code in one file, read without the compiler."""
 
+    ENDING = ".kernel"
 
-def _read(path: str) -> Any:
-    """What was written; None where there is nothing, or something damaged or somebody else's."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-    except OSError:
-        return None
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+    def _load(self, path: str, sig: Any, target_context: Any) -> Any:
+        data = _cache_folder.read(path + self.ENDING)
+        if data is None:
             return None
-        data = file.read()
-    if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
-        return None
-    if status.st_mtime < time.time() - _DAY:  # in use: not to be removed
-        with suppress(OSError):
-            os.utime(path)
-    return pickle.loads(memoryview(data)[_DIGEST:])
+        rtsys.initialize(target_context)
+        return CompileResult._rebuild(target_context, *pickle.loads(data))
+
+    def _save(self, path: str, sig: Any, data: Any) -> None:
+        if not data.library.has_dynamic_globals and all(part.can_cache for part in data.lifted):
+            _cache_folder.write(path + self.ENDING, dumps(data._reduce()))
 
 
-def _write(path: str, data: bytes) -> None:
-    """Whole or not at all: others may read or write the same file at this moment."""
-    draft = f"{path}.{uuid.uuid4().hex[:16]}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with open(os.open(draft, flags, 0o600), "wb") as file:
-            file.write(hashlib.sha256(data).digest() + data)
-        os.replace(draft, path)
-    except BaseException:
-        _remove(draft)
-        raise
+class PlainCache(_Cache):
+    """numba's own cache, in a folder for every state of what a kernel contains."""
 
+    def _numba(self, path: str) -> FunctionCache:
+        before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+        numba.config.CACHE_DIR = path  # type: ignore[attr-defined]
+        try:
+            return FunctionCache(self.function)
+        finally:
+            numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 
-def _remove(path: str) -> None:
-    with suppress(OSError):
-        os.unlink(path)
+    def _load(self, path: str, sig: Any, target_context: Any) -> Any:
+        if not os.path.isdir(path):
+            return None
+        _cache_folder.touch(path, os.stat(path))
+        return self._numba(path).load_overload(sig, target_context)
 
-
-def _clean(folder: str) -> None:
-    """Remove what nobody has used for thirty days; once a day, since a look at every file takes time."""
-    mark = os.path.join(folder, "cleaned")
-    now = time.time()
-    with suppress(OSError):
-        if os.stat(mark).st_mtime > now - _DAY:
-            return
-    with open(mark, "w"):
-        os.utime(mark)
-    for entry in os.scandir(folder):
-        with suppress(OSError):  # somebody else was quicker
-            if entry.stat(follow_symlinks=False).st_mtime < now - UNUSED:
-                _remove(entry.path)
-    _clean_old_folders(os.path.dirname(folder), now)
-
-
-def _clean_old_folders(base: str, now: float) -> None:
-    """Folders of versions before 0.2, one per state of the sources."""
-    for entry in os.scandir(base):
-        if re.fullmatch("[0-9a-f]{16}", entry.name) and entry.is_dir(follow_symlinks=False):
-            files = (os.path.join(place, name) for place, _, names in os.walk(entry.path) for name in names)
-            with suppress(OSError):
-                if max((os.stat(file).st_mtime for file in files), default=0.0) < now - UNUSED:
-                    shutil.rmtree(entry.path, ignore_errors=True)
-
-
-# -------------------------------------------------------------------------------------------------- the folder
-
-
-@functools.cache
-def cache_dir() -> str | None:
-    """Folder of compiled kernels: in ``$PARTWISE_CACHE_DIR``, else in the user's cache; None if it is not private."""
-    folder = os.path.join(_base(), "kernels")
-    try:
-        if not os.path.isabs(folder):
-            raise OSError("the user has no home folder")
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        with suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-        _check_private(folder)
-    except OSError as error:
-        logger.warning(
-            "Compiled code is not kept on disk, so every process compiles again: %s. "
-            "Set PARTWISE_CACHE_DIR to a folder that only you can write to.",
-            error,
-        )
-        return None
-    return folder
-
-
-def _base() -> str:
-    if base := os.environ.get("PARTWISE_CACHE_DIR"):
-        return os.path.abspath(base)
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(home, "partwise")
-
-
-def _check_private(folder: str) -> None:
-    """Nobody else may put a file there, or put another folder in its place."""
-    if not hasattr(os, "geteuid"):  # Windows: a user's profile is private
-        return
-    me = os.geteuid()
-    status = os.lstat(folder)
-    if not stat.S_ISDIR(status.st_mode):
-        raise OSError(f"{folder} is not a folder")
-    if status.st_uid != me:
-        raise OSError(f"{folder} belongs to user {status.st_uid}")
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        raise OSError(f"{folder} is open to others (mode {stat.S_IMODE(status.st_mode):04o} instead of 0700)")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise OSError(f"{folder} cannot be written to")
-    above = os.path.dirname(os.path.realpath(folder))
-    while above != os.path.dirname(above):
-        status = os.stat(above)
-        if status.st_uid not in (0, me):
-            raise OSError(f"{above} belongs to user {status.st_uid}")
-        others = 0o002 if status.st_gid == os.getegid() else 0o022  # a group of one's own is common
-        if status.st_mode & others and not status.st_mode & stat.S_ISVTX:
-            raise OSError(f"{above} can be written to by others (mode {stat.S_IMODE(status.st_mode):04o})")
-        above = os.path.dirname(above)
+    def _save(self, path: str, sig: Any, data: Any) -> None:
+        self._numba(path).save_overload(sig, data)

@@ -19,6 +19,7 @@ import functools
 import hashlib
 import os
 import sys
+import sysconfig
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -141,13 +142,13 @@ class _Contents:
         inside = list(kind) if is_tuple else [part for part in vars(kind).values() if isinstance(part, Type)]
         if is_named:
             inside.append(kind.instance_class)
-        if _package(type(kind).__module__) not in _FIXED:
+        if not _fixed(type(kind).__module__):
             inside.append(type(kind))
         return f"type {kind} {list(map(self.describe, inside))}"
 
     def _class(self, kind: type) -> str:
         name = f"{kind.__module__}.{kind.__qualname__}"
-        if _package(kind.__module__) in _FIXED and not hasattr(kind, "_fields"):
+        if _fixed(kind.__module__) and not hasattr(kind, "_fields"):
             return f"class {name}"
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             if _find(kind.__module__, kind.__qualname__) is not kind:
@@ -175,7 +176,7 @@ class _Contents:
             return f"partial {self.describe(value.func)} {self.describe(value.args)} {self.describe(value.keywords)}"
         called: Any = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
         home: Any = getattr(value, "__module__", None) or type(value).__module__
-        if isinstance(called, str) and callable(value) and _package(home) in _FIXED:
+        if isinstance(called, str) and callable(value) and _fixed(home):
             return f"built-in {home}.{called}"
         if isinstance(value, np.dtype):
             return f"dtype {value.descr}"
@@ -186,7 +187,7 @@ class _Contents:
     def _function(self, function: types.FunctionType) -> str:
         home = function.__module__ or ""
         name = f"{home}.{function.__qualname__}"
-        if _package(home) in _FIXED:
+        if _fixed(home):
             return f"function {name}"
         code = _code(function.__code__, function.__doc__)
         self._enter(function, self._references, function)
@@ -207,7 +208,7 @@ class _Contents:
         for free, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self.add(name, "closure", free, describe(cell.cell_contents))
         for template in _overloads().get(function, ()):
-            if _package(template.__module__) not in _FIXED:
+            if not _fixed(template.__module__):
                 self._enter(template, self._file, _module(template.__module__, name))
         names = _names(function.__code__)
         for word in names & function.__globals__.keys():
@@ -215,7 +216,7 @@ class _Contents:
 
     def _named(self, owner: str, word: str, value: Any, names: frozenset[str], describe: Callable[[Any], str]) -> None:
         self.add(owner, "names", word, describe(value))
-        if isinstance(value, types.ModuleType) and _package(value.__name__) not in _FIXED:
+        if isinstance(value, types.ModuleType) and not _fixed(value.__name__):
             for inner in names & vars(value).keys() - {word}:
                 self._named(f"{owner} {word}", inner, vars(value)[inner], names - {word}, describe)
 
@@ -227,7 +228,7 @@ class _Contents:
             if not word.startswith("__"):
                 self.add("file", module.__name__, word, self._describe_in_file(value))
                 home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-                if isinstance(home, str) and _package(home) not in _FIXED and home in sys.modules:
+                if isinstance(home, str) and not _fixed(home) and home in sys.modules:
                     self._enter(sys.modules[home], self._file, sys.modules[home])
 
     def _describe_in_file(self, value: Any) -> str:
@@ -241,8 +242,19 @@ class _Contents:
 # -------------------------------------------------------------------------------------------------- small questions
 
 
-def _package(name: str) -> str:
-    return name.partition(".")[0]
+def _fixed(name: str) -> bool:
+    """Whether a module is described by its name; a file of the user's that happens to be called ``test`` is not."""
+    return _fixed_package(name.partition(".")[0])
+
+
+@functools.cache
+def _fixed_package(package: str) -> bool:
+    if package in _FIXED - sys.stdlib_module_names:
+        return True
+    path = getattr(sys.modules.get(package), "__file__", None)
+    homes = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    own = path is None or ("-packages" not in path and any(path.startswith(home + os.sep) for home in homes))
+    return package in _FIXED and own
 
 
 def _pairs(generics: dict[str, Any], classes: dict[str, type]) -> Iterator[tuple[str, str]]:
@@ -320,7 +332,7 @@ def _text_hash(path: str) -> str:
 def _compiler() -> str:
     """Versions and settings of the compiler, and the files that say how this library uses it."""
     here = os.path.dirname(__file__)
-    files = ("_compile.py", "_ingredients.py", "_kernel_cache.py", "_kernel_contents.py")
+    files = ("_callees.py", "_compile.py", "_kernel_contents.py")
     versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
     settings = [(name, getattr(numba.config, name, None)) for name in _SETTINGS]
     return repr((versions, settings, [_text_hash(os.path.join(here, file)) for file in files]))
@@ -358,4 +370,4 @@ def _overloads() -> dict[Any, list[Any]]:
 def _foreign_attributes() -> list[Any]:
     """Methods and attributes that others have added to numba's own types: any kernel may use them."""
     taught = (getattr(template, "_overload_func", None) for template in builtin_registry.attributes)
-    return [t for t in taught if t is not None and _package(t.__module__) not in _FIXED]
+    return [t for t in taught if t is not None and not _fixed(t.__module__)]

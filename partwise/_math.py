@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise._vector_rows import multiply_row
+from partwise._vector_rows import multiply_row, row_size
 from partwise._vectors import TILE, tiled_add, tiled_dot, tiled_max, tiled_sum
 
 __all__ = [
@@ -164,11 +164,7 @@ def outer_add(matrix, first, step, a, start, stride, across, x, at, along, count
 @kernel
 def total_size(x, start, n):
     """Σ |x[start:start + n]|."""
-    p = np.uintp(start)
-    total = 0.0
-    for j in range(np.uintp(n)):
-        total += abs(x[p + j])
-    return total
+    return row_size(x, start, n)
 
 
 @kernel

@@ -20,7 +20,7 @@ from numba.extending import intrinsic, overload
 from partwise._llvm import INT32, INT64, data, load, splat, store
 from partwise._vectors import TILE
 
-__all__ = ["add_rows", "add_to_rows", "extent", "multiply_row", "weigh_row"]
+__all__ = ["add_rows", "add_to_rows", "extent", "multiply_row", "row_size", "weigh_row"]
 
 _DOUBLE = ir.DoubleType()
 _FAST = ("reassoc", "contract", "nsz")
@@ -47,6 +47,14 @@ def multiply_row(y, at, x, start, n):  # type: ignore[no-untyped-def]
     for b in range(n):
         y[at + b] *= x[start + b]
         total += y[at + b]
+    return total
+
+
+def row_size(x, at, n):  # type: ignore[no-untyped-def]
+    """Σ_b |x[at + b]| over b < n."""
+    total = 0.0
+    for b in range(n):
+        total += abs(x[at + b])
     return total
 
 
@@ -157,9 +165,8 @@ def _add_to_rows_code(context: Any, builder: Any, signature: Any, args: Any) -> 
     return context.get_dummy_value()
 
 
-def _multiply_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    y, x = (data(context, builder, signature.args[place], args[place]) for place in (0, 2))
-    at, start, n = (args[place] for place in (1, 3, 4))
+def _sum_of_pieces(builder: Any, n: Any, value: Callable[[Any, int], Any]) -> Any:
+    """Sum of all elements of value(offset, width) over the vectors that cover 0:n."""
     total, tiles = cgutils.alloca_once(builder, _DOUBLE), cgutils.alloca_once(builder, _vector(TILE))
     builder.store(ir.Constant(_DOUBLE, 0.0), total)
     builder.store(_constant(0.0, TILE), tiles)
@@ -168,17 +175,40 @@ def _multiply_code(context: Any, builder: Any, signature: Any, args: Any) -> Any
         return builder.fadd(low, high, flags=_FAST)
 
     def piece(column: Any, width: int) -> None:
-        place = builder.add(at, column)
-        factors = _load(builder, x, builder.add(start, column), width)
-        product = builder.fmul(_load(builder, y, place, width), factors, flags=_FAST)
-        store(builder, product, y, place, align=8)
+        found = value(column, width)
         if width == TILE:
-            builder.store(add(builder.load(tiles), product), tiles)
+            builder.store(add(builder.load(tiles), found), tiles)
         else:
-            builder.store(add(builder.load(total), _reduced(builder, product, width, add)), total)
+            builder.store(add(builder.load(total), _reduced(builder, found, width, add)), total)
 
     _pieces(builder, n, piece)
     return add(builder.load(total), _reduced(builder, builder.load(tiles), TILE, add))
+
+
+def _multiply_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    y, x = (data(context, builder, signature.args[place], args[place]) for place in (0, 2))
+    at, start, n = (args[place] for place in (1, 3, 4))
+
+    def product(column: Any, width: int) -> Any:
+        place = builder.add(at, column)
+        factors = _load(builder, x, builder.add(start, column), width)
+        found = builder.fmul(_load(builder, y, place, width), factors, flags=_FAST)
+        store(builder, found, y, place, align=8)
+        return found
+
+    return _sum_of_pieces(builder, n, product)
+
+
+def _size_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    x = data(context, builder, signature.args[0], args[0])
+    at, n = args[1:]
+
+    def size(column: Any, width: int) -> Any:
+        values, nothing = _load(builder, x, builder.add(at, column), width), _constant(0.0, width)
+        below = builder.fcmp_ordered("<", values, nothing)
+        return builder.select(below, builder.fsub(nothing, values), values)
+
+    return _sum_of_pieces(builder, n, size)
 
 
 def _weigh_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -244,6 +274,11 @@ def _multiply_row(typing: Any, y: Any, at: Any, x: Any, start: Any, n: Any) -> A
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def _row_size(typing: Any, x: Any, at: Any, n: Any) -> Any:
+    return types.float64(x, _PLACE, _PLACE), _size_code
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def _weigh_row(typing: Any, parts: Any, label: Any, e: Any, alpha: Any, gain: Any, state: Any, beta: Any, start: Any,
                inverse: Any, n: Any) -> Any:  # fmt: skip
     return types.void(parts, _PLACE, e, alpha, gain, _PLACE, beta, _PLACE, types.float64, _PLACE), _weigh_code
@@ -292,6 +327,17 @@ def _choose_multiply_row(y, at, x, start, n):  # type: ignore[no-untyped-def]
 
     def call(y, at, x, start, n):  # type: ignore[no-untyped-def]
         return _multiply_row(y, at, x, start, n)
+
+    return call
+
+
+@overload(row_size, inline="always")
+def _choose_row_size(x, at, n):  # type: ignore[no-untyped-def]
+    if not _contiguous(x):
+        return row_size
+
+    def call(x, at, n):  # type: ignore[no-untyped-def]
+        return _row_size(x, at, n)
 
     return call
 

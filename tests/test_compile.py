@@ -16,8 +16,8 @@ from numba.core.errors import TypingError
 from numba.core.event import Listener, install_listener
 from numpy.typing import NDArray
 
+import partwise._callees
 import partwise._compile
-import partwise._ingredients
 from partwise._compile import Generic, composite, kernel
 from partwise.structures.chain import Chain
 from partwise.structures.multiclass import Multiclass
@@ -165,11 +165,16 @@ def oracle_answers() -> dict[str, list[float]]:
 
 def run(script: str, path: list[Path], **environment: str) -> str:
     """Standard output of a fresh interpreter, in the first folder of its path."""
+    return run_both(script, path, **environment)[0]
+
+
+def run_both(script: str, path: list[Path], **environment: str) -> tuple[str, str]:
+    """Its standard error too."""
     settings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), **environment}
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env=settings, cwd=path[0], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout, done.stderr
 
 
 def test_kernels_run_without_the_compiler() -> None:
@@ -207,8 +212,8 @@ def test_what_a_kernel_contains_has_no_machine_code_of_its_own() -> None:
     with install_listener("numba:compile", Seen()):
         assert kernel(outer, cache=False)(3.0) == 8.0
     libraries = {d.py_func: [result.library for result in d.overloads.values()] for d in compiled}
-    assert [type(library) for library in libraries[inner]] == [partwise._ingredients.Ingredient]
-    assert not isinstance(libraries[outer][0], partwise._ingredients.Ingredient)
+    assert [type(library) for library in libraries[inner]] == [partwise._callees.CalleeLibrary]
+    assert not isinstance(libraries[outer][0], partwise._callees.CalleeLibrary)
     assert contained(5.0) == 10.0  # called from Python it is a kernel like others
 
 

@@ -7,7 +7,6 @@ import importlib
 import json
 import logging
 import os
-import pickle
 import pkgutil
 import subprocess
 import sys
@@ -17,10 +16,10 @@ from typing import Any
 
 import numba
 import pytest
-from test_compile import run
+from test_compile import run_both
 
 import partwise
-from partwise import _kernel_cache
+from partwise import _cache_folder
 from partwise._compile import Kernel, kernel
 from partwise._kernel_contents import kernel_hash
 
@@ -113,6 +112,8 @@ print(json.dumps([*answers, kinds.get("Square", 0), kinds.get("Disc", 0)]))
 class Toys:
     """The package on disk, edited between processes."""
 
+    errors = ""  # what the last process wrote to standard error
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.cache = folder, folder / "cache"
         (folder / "toys").mkdir()
@@ -127,7 +128,8 @@ class Toys:
     def ask(self, script: str = QUESTION) -> list[Any]:
         """Values for the square and for the disc; whether each of the two came from the disk."""
         path = [self.folder, Path(partwise.__file__).parents[1]]
-        answer: list[Any] = json.loads(run(script, path, PARTWISE_CACHE_DIR=str(self.cache)))
+        output, self.errors = run_both(script, path, PARTWISE_CACHE_DIR=str(self.cache))
+        answer: list[Any] = json.loads(output)
         return answer
 
 
@@ -174,6 +176,18 @@ def test_a_file_edited_after_it_was_imported(toys: Toys) -> None:
     assert toys.ask() == [21.0, 7.0, 0, 1]
 
 
+def test_a_file_with_the_name_of_one_of_pythons(toys: Toys) -> None:
+    (toys.folder / "code.py").write_text(
+        "from partwise._compile import kernel\n@kernel\ndef f(x):\n    return x + 1.0\n"
+    )
+    script = "import json, code; print(json.dumps(code.f(1.0)))"
+    assert toys.ask(script) == 2.0
+    (toys.folder / "code.py").write_text(
+        "from partwise._compile import kernel\n@kernel\ndef f(x):\n    return x + 2.0\n"
+    )
+    assert toys.ask(script) == 3.0
+
+
 def test_what_has_no_source_is_compiled_without_a_cache(toys: Toys) -> None:
     script = """
 import json
@@ -213,9 +227,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_folder_is_private(folder: Path) -> None:
-    assert _kernel_cache.cache_dir.__wrapped__() == str(folder)
+    assert _cache_folder.cache_dir.__wrapped__() == str(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert _kernel_cache.cache_dir.__wrapped__() == str(folder), "and is found again"
+    assert _cache_folder.cache_dir.__wrapped__() == str(folder), "and is found again"
 
 
 def open_to_others(folder: Path) -> str:
@@ -255,7 +269,7 @@ def of_another_user(folder: Path) -> str:
 def test_a_folder_that_is_not_private_is_not_used(make: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     reason = make(folder)
     with caplog.at_level(logging.WARNING, "partwise"):
-        assert _kernel_cache.cache_dir.__wrapped__() is None
+        assert _cache_folder.cache_dir.__wrapped__() is None
     assert "every process compiles again" in caplog.text and "PARTWISE_CACHE_DIR" in caplog.text
     assert reason in caplog.text
 
@@ -290,15 +304,15 @@ print(dot(np.ones(2), np.ones(2)))
 
 def test_damaged_files_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "f.kernel"
-    _kernel_cache._write(str(path), pickle.dumps([1, 2]))
-    assert _kernel_cache._read(str(path)) == [1, 2]
+    _cache_folder.write(str(path), b"data")
+    assert _cache_folder.read(str(path)) == b"data"
     data = bytearray(path.read_bytes())
     data[-2] ^= 1
     path.write_bytes(data)
-    assert _kernel_cache._read(str(path)) is None
+    assert _cache_folder.read(str(path)) is None
     path.write_bytes(b"")
-    assert _kernel_cache._read(str(path)) is None
-    assert _kernel_cache._read(str(tmp_path / "missing")) is None
+    assert _cache_folder.read(str(path)) is None
+    assert _cache_folder.read(str(tmp_path / "missing")) is None
     assert [entry.name for entry in tmp_path.iterdir()] == ["f.kernel"], "no drafts are left"
 
 
@@ -306,20 +320,20 @@ def test_what_is_not_used_for_thirty_days_goes(folder: Path) -> None:
     folder.mkdir(parents=True)
     month, day = time.time() - 31 * 86400, time.time() - 2 * 86400
     for name in ("old.kernel", "used.kernel", "new.kernel"):
-        _kernel_cache._write(str(folder / name), pickle.dumps(name))
+        _cache_folder.write(str(folder / name), name.encode())
         os.utime(folder / name, (month, month))
-    assert _kernel_cache._read(str(folder / "used.kernel")) == "used.kernel"
+    assert _cache_folder.read(str(folder / "used.kernel")) == b"used.kernel"
     os.utime(folder / "new.kernel", (day, day))
     for name, changed in (("0123456789abcdef", month), ("fedcba9876543210", day)):  # from before kernels had a folder
         (folder.parent / name / "deep").mkdir(parents=True)
         (folder.parent / name / "deep" / "f.nbi").touch()
         os.utime(folder.parent / name / "deep" / "f.nbi", (changed, changed))
     (folder.parent / "notes").mkdir()
-    _kernel_cache._clean(str(folder))
+    _cache_folder.clean(str(folder))
     assert sorted(os.listdir(folder)) == ["cleaned", "new.kernel", "used.kernel"]
     assert sorted(os.listdir(folder.parent)) == ["fedcba9876543210", "kernels", "notes"]
     os.utime(folder / "new.kernel", (month, month))
-    _kernel_cache._clean(str(folder))
+    _cache_folder.clean(str(folder))
     assert "new.kernel" in os.listdir(folder), "once a day is enough"
 
 
@@ -332,8 +346,46 @@ def test_caching_goes_on_when_the_disk_is_full(
     def third(x):  # type: ignore[no-untyped-def]
         return x / 3.0
 
-    monkeypatch.setattr(_kernel_cache, "_write", full)
-    monkeypatch.setattr(_kernel_cache, "_read", lambda path: None)
+    monkeypatch.setattr(_cache_folder, "write", full)
+    monkeypatch.setattr(_cache_folder, "read", lambda path: None)
     with caplog.at_level(logging.WARNING, "partwise"):
         assert kernel(third)(6.0) == 2.0
     assert "No space left" in caplog.text
+
+
+# --------------------------------------------------------------------------------------------------
+# numba that is not what it was
+
+ANSWER = """
+import json
+import partwise._overrides as overrides
+from toys.base import total
+from toys.square import Square
+answer = total(Square(1.0), 1.0)
+print(json.dumps([answer, overrides.overrides_fit(), sum(total.dispatcher.stats.cache_hits.values())]))
+"""
+
+CHANGES = {
+    "a method is gone": "from numba.core.compiler_machinery import PassManager; del PassManager.add_pass_after",
+    "a class is gone": "import numba.core.typed_passes; del numba.core.typed_passes.AnnotateTypes",
+    "the test fails": "",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_unknown_numba_is_used_plainly(toys: Toys, change: str) -> None:
+    """The same answers, kept on disk by numba's own cache, and never stale."""
+    script = CHANGES[change] + ANSWER
+    if change == "the test fails":
+        script = "import partwise._self_test as t\ndef check():\n    1 / 0\nt.check = check\n" + ANSWER
+    assert toys.ask(script) == [3.0, False, 0]
+    assert toys.ask(script) == [3.0, False, 1]
+    toys.edit("helpers", "1.0", "5.0")
+    assert toys.ask(script) == [7.0, False, 0]
+    assert "is not known to partwise" in toys.errors
+
+
+def test_a_known_numba_is_tested_once(toys: Toys) -> None:
+    assert toys.ask(ANSWER) == [3.0, True, 0]
+    script = "import sys\n" + ANSWER + "assert 'partwise._self_test' not in sys.modules"
+    assert toys.ask(script) == [3.0, True, 1]

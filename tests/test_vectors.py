@@ -132,6 +132,7 @@ def test_short_rows(n: int, count: int, strided: bool, seed: int) -> None:
         check(run_add_rows, _vector_rows.add_rows, (y,), 3, table, 2, rows, 1, 1 + count, n)
     check(run_add_to_rows, _vector_rows.add_to_rows, (table,), 2, rows, 1, 1 + count, 0.5, x, 3, n)
     check(_math.multiply_sum, _vector_rows.multiply_row, (y,), 3, x, 2, n)
+    check(_math.total_size, _vector_rows.row_size, (y,), 3, n)
 
 
 @settings(deadline=None)  # the first example compiles

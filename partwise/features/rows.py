@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise._math import add_scaled, fill, total_size
-from partwise._vector_rows import add_rows, add_to_rows
+from partwise._vector_rows import add_rows, add_to_rows, row_size
 from partwise._vectors import TILE
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
 
@@ -115,9 +115,7 @@ def _(features, i, parts, at, step, theta):
     mask, masked = features.mask, features.mask.shape[0] > 0
     part = np.uintp(at)
     for r in range(np.uintp(features.offsets[i]), np.uintp(features.offsets[i + 1])):
-        size = 0.0
-        for b in range(n_outputs):
-            size += abs(parts[part + b])
+        size = row_size(parts, part, n_outputs)
         if size > 0.0:  # else the prediction got this row right: nothing to learn here
             c, d = _two_parts(parts, part, n_outputs) if size == 2.0 else (n_outputs, n_outputs)
             start, stop = np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise._memory import give_back
 from partwise.batch import Batch
 from partwise.costs import Cost
 from partwise.data.columns import CodedColumn, Columns
@@ -161,7 +160,6 @@ class SequenceLabeler(ChainWeights):
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
         rows = encoder.fit_transform(X)
-        give_back(int(rows.offsets[-1]))
         classes = find_classes(y)
         gold = encode_labels(y, classes, rows.offsets)
         layout = rows.layout(gold.codes, len(classes), self.features == "all")

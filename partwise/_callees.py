@@ -2,8 +2,10 @@
 
 numba does both for every function, whether or not it can be called by itself, and does it again for whatever that
 function calls: with four levels of calls the innermost loops are optimised four times. A function compiled with
-``pipeline_class=IngredientCompiler`` stops at its intermediate code, which is what callers link. It cannot be called
+``pipeline_class=CalleeCompiler`` stops at its intermediate code, which is what callers link. It cannot be called
 from Python; compile times of the deep loops of this library fall by a third to a half.
+
+This overrides inner parts of numba: see :mod:`partwise._overrides` for what happens where they have changed.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import Compiler, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import AnnotateTypes
 
-__all__ = ["IngredientCompiler"]
+from partwise._overrides import overrides_fit
+
+__all__ = ["CalleeCompiler"]
 
 
 class _WithoutEnvironment:
@@ -25,7 +29,7 @@ class _WithoutEnvironment:
         pass
 
 
-class Ingredient(JITCodeLibrary):
+class CalleeLibrary(JITCodeLibrary):
     """Intermediate code with everything it calls linked in, neither optimised nor emitted."""
 
     def _optimize_final_module(self) -> None:
@@ -40,25 +44,27 @@ class Ingredient(JITCodeLibrary):
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
-class _AsIngredient(AnalysisPass):
-    """Makes the lowering that follows write into an :class:`Ingredient`."""
+class _AsCallee(AnalysisPass):
+    """Makes the lowering that follows write into a :class:`CalleeLibrary`."""
 
-    _name = "partwise_as_ingredient"
+    _name = "partwise_as_callee"
 
     def __init__(self) -> None:
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        state.library = Ingredient(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = CalleeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return False
 
 
-class IngredientCompiler(CompilerBase):
+class CalleeCompiler(Compiler):
     """numba's own compiler, except for what becomes of the code."""
 
     def define_pipelines(self) -> list[Any]:
+        if not overrides_fit():
+            return list(super().define_pipelines())
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_AsIngredient, AnnotateTypes)
+        passes.add_pass_after(_AsCallee, AnnotateTypes)
         passes.finalize()
         return [passes]
