@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench lint docs clean
+.PHONY: demo test test-oldest bench lint docs clean
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -25,6 +25,12 @@ test: $(VENV)/.ready  ## lint, types, tests, doctests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -n 2 --durations=10
 
+OLDEST := .venv-oldest
+test-oldest:  ## tests of compiled code with the oldest numba that is supported
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet -e . "numba==0.60.0" pytest pytest-xdist hypothesis
+	$(OLDEST)/bin/python -m pytest -q tests/test_compile.py tests/test_kernel_cache.py tests/test_vectors.py tests/test_structures.py
+
 bench: $(VENV)/.ready  ## races against peers, in one run
 	$(PIP) -r benchmarks/requirements.txt
 	$(BIN)/python benchmarks/crfsuite_race.py
@@ -39,4 +45,4 @@ docs: $(VENV)/.ready  ## the documentation as HTML, in site/
 	$(BIN)/python docs/build.py
 
 clean:
-	rm -rf $(VENV) site out build dist
+	rm -rf $(VENV) $(OLDEST) site out build dist

@@ -76,12 +76,13 @@ class _Contents:
     def __init__(self) -> None:
         self.found: set[str] = set()
         self.waiting: list[Callable[[], None]] = []
-        self.seen: set[int] = set()
+        self.seen: set[tuple[str, int]] = set()
         self.generics: dict[str, Any] = {}
         self.classes: dict[str, type] = {}
         self.files: set[str] = set()
+        self.unknown: list[tuple[str, UnknownContentsError]] = []
         for template in _foreign_attributes():
-            self._enter(template, self._file, sys.modules[template.__module__])
+            self._enter(self._file, sys.modules[template.__module__])
 
     def add(self, *words: str) -> None:
         self.found.add(repr(words))
@@ -94,17 +95,21 @@ class _Contents:
                 self.waiting.pop()()
             pairs = [pair for pair in _pairs(self.generics, self.classes) if pair not in done]
             if not pairs:
-                return
+                break
             for name, kind in pairs:
                 done.add((name, kind))
                 chosen = self.generics[name].compiled.get(self.classes[kind])
                 if chosen is not None:
                     self.add("implementation", name, kind, self.describe(chosen))
+        for module, unknown in self.unknown:
+            if module not in self.files:
+                raise unknown
 
-    def _enter(self, thing: Any, visit: Callable[[Any], None], argument: Any) -> None:
-        if id(thing) not in self.seen:
-            self.seen.add(id(thing))
-            self.waiting.append(lambda: visit(argument))
+    def _enter(self, visit: Callable[[Any], None], thing: Any) -> None:
+        """Visit a thing later, once: what is found must not depend on the order in which it is found."""
+        if (visit.__name__, id(thing)) not in self.seen:
+            self.seen.add((visit.__name__, id(thing)))
+            self.waiting.append(lambda: visit(thing))
 
     # ---------------------------------------------------------------- values
 
@@ -155,14 +160,14 @@ class _Contents:
                 raise UnknownContentsError(f"the class {name}, which the next process could not find by its name")
             self.classes[name] = kind
             return f"named tuple {name} {kind._fields}"
-        self._enter(kind, self._file, _module(kind.__module__, name))
+        self._enter(self._file, _module(kind.__module__, name))
         return f"class {name}"
 
     def _callable(self, value: Any) -> str:
         if isinstance(value, Dispatcher):
             return f"numba {self.describe(value.targetoptions)} {self._function(value.py_func)}"
         if isinstance(value, _Intrinsic):
-            self._enter(value._defn, self._file, _module(value._defn.__module__, value._name))
+            self._enter(self._file, _module(value._defn.__module__, value._name))
             return f"intrinsic {value._defn.__module__}.{value._defn.__qualname__}"
         if hasattr(value, "compiled") and hasattr(value, "register"):
             name = f"{value.__module__}.{value.__qualname__}"
@@ -190,7 +195,7 @@ class _Contents:
         if _fixed(home):
             return f"function {name}"
         code = _code(function.__code__, function.__doc__)
-        self._enter(function, self._references, function)
+        self._enter(self._references, function)
         return f"function {name} {code}"
 
     def _references(self, function: types.FunctionType) -> None:
@@ -200,16 +205,15 @@ class _Contents:
         if not _is_file(function.__code__.co_filename):
             raise UnknownContentsError(f"{function.__qualname__}, which has no source file")
         if _writes_code(module):
-            self._enter(module, self._file, module)
-            self.files.add(module.__name__)
-        describe = self._describe_in_file if module.__name__ in self.files else self.describe
+            self._enter(self._file, module)
+        describe = functools.partial(self._describe_in, module.__name__)
         self.add(name, "defaults", describe(function.__defaults__), describe(function.__kwdefaults__))
         self.add(name, "compiled with", self.describe(getattr(function, "compile_options", None)))
         for free, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self.add(name, "closure", free, describe(cell.cell_contents))
         for template in _overloads().get(function, ()):
             if not _fixed(template.__module__):
-                self._enter(template, self._file, _module(template.__module__, name))
+                self._enter(self._file, _module(template.__module__, name))
         names = _names(function.__code__)
         for word in names & function.__globals__.keys():
             self._named(name, word, function.__globals__[word], names, describe)
@@ -226,16 +230,17 @@ class _Contents:
         self.add("file", module.__name__, _text_hash(_source(module)))
         for word, value in vars(module).items():
             if not word.startswith("__"):
-                self.add("file", module.__name__, word, self._describe_in_file(value))
+                self.add("file", module.__name__, word, self._describe_in(module.__name__, value))
                 home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
                 if isinstance(home, str) and not _fixed(home) and home in sys.modules:
-                    self._enter(sys.modules[home], self._file, sys.modules[home])
+                    self._enter(self._file, sys.modules[home])
 
-    def _describe_in_file(self, value: Any) -> str:
-        """An object of Python is what the text of the files makes it."""
+    def _describe_in(self, module: str, value: Any) -> str:
+        """Where the whole text of a file counts, an object of Python is what the text makes it."""
         try:
             return self.describe(value)
         except UnknownContentsError as unknown:
+            self.unknown.append((module, unknown))
             return f"{unknown}"
 
 

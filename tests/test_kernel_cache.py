@@ -125,12 +125,11 @@ class Toys:
         assert not old or old in path.read_text()
         path.write_text(path.read_text().replace(old, new) if old else new)
 
-    def ask(self, script: str = QUESTION) -> list[Any]:
+    def ask(self, script: str = QUESTION, **environment: str) -> Any:
         """Values for the square and for the disc; whether each of the two came from the disk."""
         path = [self.folder, Path(partwise.__file__).parents[1]]
-        output, self.errors = run_both(script, path, PARTWISE_CACHE_DIR=str(self.cache))
-        answer: list[Any] = json.loads(output)
-        return answer
+        output, self.errors = run_both(script, path, PARTWISE_CACHE_DIR=str(self.cache), **environment)
+        return json.loads(output)
 
 
 @pytest.fixture
@@ -202,6 +201,19 @@ print(json.dumps([kernel(f)(1.0), kernel(scope["g"])(1.0)]))
 """
     assert toys.ask(script) == [2.0, 2.0]
     assert [name for name in os.listdir(toys.cache / "kernels") if name.endswith(".kernel")] == []
+
+
+def test_the_hash_is_the_same_in_every_process(toys: Toys) -> None:
+    script = """
+import json, numba, numpy as np
+from partwise._kernel_contents import kernel_hash
+from partwise.problem import block_losses
+from partwise.structures.chain import Chain
+from partwise.features import transitions
+arguments = [numba.typeof(Chain([2], 9).pack), numba.typeof(transitions.TiedTransitions(1, np.zeros(2, int), 0))]
+print(json.dumps([kernel_hash(block_losses.py_func, arguments, {}, None)]))
+"""
+    assert len({toys.ask(script, PYTHONHASHSEED=str(seed))[0] for seed in range(5)}) == 1
 
 
 def test_every_kernel_of_the_package_can_be_kept() -> None:
