@@ -39,7 +39,9 @@ from partwise.losses import Loss as Loss
 from partwise.parsing.parser import DependencyParser as DependencyParser
 from partwise.parsing.second_order import SecondOrderParser as SecondOrderParser
 from partwise.problem import Problem as Problem
+from partwise.search.predictor import SearchPredictor as SearchPredictor
 from partwise.sequences.labeler import SequenceLabeler as SequenceLabeler
+from partwise.sequences.segmentation.joint import JointLabeler as JointLabeler
 from partwise.sequences.segmentation.labeler import SegmentLabeler as SegmentLabeler
 from partwise.sequences.segmentation.search_labeler import SearchLabeler as SearchLabeler
 from partwise.sequences.stacked import StackedLabeler as StackedLabeler

@@ -260,3 +260,21 @@ def test_a_resumed_run_ends_with_the_same_weights(tmp_path: Any) -> None:
     LaSO(max_passes=1, beam=3).fit(halves, checkpoint=keep)
     resumed = whole.fit(PlainSearch(Cut(), X, Y, Beam(3)), checkpoint=keep)
     np.testing.assert_array_equal(resumed.theta, expected.theta)
+
+
+def test_the_estimator(tmp_path: Any) -> None:
+    from partwise.search.predictor import SearchPredictor
+
+    X, Y = sentences(60)
+    model = SearchPredictor(Cut(), queue=Beam(4)).fit(X[:40], Y[:40])
+    assert model.score(X[40:], Y[40:]) >= 0.6
+    assert model.search(X[0]).node.path()[0] == (0,)
+    model.save(tmp_path / "cut.pw")
+    loaded = SearchPredictor.load(tmp_path / "cut.pw", Cut(), queue=Beam(4))
+    assert loaded.predict(X) == model.predict(X)
+    for settings, words in [
+        ({"problem": Cut}, "an object, not the class"),
+        ({"queue": "beam"}, "a queue such as Beam"),
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            SearchPredictor(**{"problem": Cut(), **settings}).fit(X, Y)

@@ -155,6 +155,29 @@ def collect(waiting, first, keys, places):
     return n
 
 
+@kernel
+def prune(waiting, heads, counts, bars, level, beam, down):
+    """Cut a list that has grown long to its b best and its y-good ones; what is no better need not come in later."""
+    count = counts[level]
+    keys, places = np.empty(count), np.empty(count, np.int64)
+    collect(waiting, heads[level], keys, places)
+    for j in range(count):
+        if waiting.good[places[j]] == 1:
+            keys[j] -= down
+    heap = np.empty(min(beam, count), np.int64)
+    size = keep_best(keys, count, beam, heap)
+    bars[level] = keys[heap[size - 1]]
+    stays = np.zeros(count, np.bool_)
+    for q in range(size):
+        stays[heap[q]] = True
+    heads[level], counts[level] = -1, 0
+    for j in range(count):
+        if stays[j] or waiting.good[places[j]] == 1:
+            waiting.link[places[j]] = heads[level]
+            heads[level] = places[j]
+            counts[level] += 1
+
+
 @composite
 def settle(problem, i, arena, used, waiting, place):
     """Make a node of a candidate."""
@@ -173,6 +196,7 @@ def decode(problem, i, theta, beam):
     arena, waiting = new_arena(64 + 32 * min(beam, 64), state_size(problem)), new_waiting(1024)
     root(problem, i, arena)
     heads, counts = np.full(last + 1, -1, np.int64), np.zeros(last + 1, np.int64)
+    bars, long = np.full(last + 1, -np.inf), 4 * beam + 16
     actions, gains = np.empty(width, np.int64), np.empty(width)
     queue = np.zeros(1, np.int64)
     used, size, waits, level = 1, 1, 0, 0
@@ -183,12 +207,17 @@ def decode(problem, i, theta, beam):
             waiting = waiting_room(waiting, waits, n)
             for j in range(n):
                 to = reach(problem, i, arena.state[node], actions[j])
+                key = arena.score[node] + gains[j]
+                if not key > bars[to]:
+                    continue
                 waiting.parent[waits], waiting.action[waits] = node, actions[j]
-                waiting.key[waits], waiting.good[waits] = arena.score[node] + gains[j], 0
+                waiting.key[waits], waiting.good[waits] = key, 0
                 waiting.link[waits] = heads[to]
                 heads[to] = waits
                 counts[to] += 1
                 waits += 1
+                if counts[to] >= long:
+                    prune(waiting, heads, counts, bars, to, beam, 0.0)
         level += 1
         while level < last and heads[level] < 0:
             level += 1

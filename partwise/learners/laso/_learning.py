@@ -8,7 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from partwise._compile import composite, kernel
-from partwise.learners.laso._beam import collect, keep_best, new_arena, new_waiting, room, root, settle, waiting_room
+from partwise.learners.laso._beam import (
+    collect,
+    keep_best,
+    new_arena,
+    new_waiting,
+    prune,
+    room,
+    root,
+    settle,
+    waiting_room,
+)
 from partwise.learners.laso.packed import (
     action_features,
     advance,
@@ -135,9 +145,11 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
     arena, waiting = new_arena(64 + 32 * min(rule.beam, 64), state_size(problem)), new_waiting(1024)
     root(problem, i, arena)
     heads, counts = np.full(last + 1, -1, np.int64), np.zeros(last + 1, np.int64)
+    bars, long = np.full(last + 1, -np.inf), 4 * rule.beam + 16
     actions, gains, right = np.empty(width, np.int64), np.empty(width), np.empty(width, np.int64)
     queue = np.zeros(1, np.int64)
     used, size, waits, level = 1, 1, 0, 0
+    down = margin(rule, numbers)
     hopes = 0  # y-good candidates that wait
     whole = rule.mode == STANDARD or rule.mode == MAX_VIOLATION
     reference, reference_level = 0, 0  # a y-good node that goes along where the search does not restart
@@ -155,12 +167,17 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
                     if right[r] == actions[j]:
                         good = 1
                 hopes += good
+                key = arena.score[node] + gains[j]
+                if good == 0 and not key > bars[to]:
+                    continue
                 waiting.parent[waits], waiting.action[waits] = node, actions[j]
-                waiting.key[waits], waiting.good[waits] = arena.score[node] + gains[j], good
+                waiting.key[waits], waiting.good[waits] = key, good
                 waiting.link[waits] = heads[to]
                 heads[to] = waits
                 counts[to] += 1
                 waits += 1
+                if counts[to] >= long:
+                    prune(waiting, heads, counts, bars, to, rule.beam, down)
         if whole and reference_level == level:  # its best y-good child
             n = expand(problem, i, theta, cache, arena.state[reference], actions, gains)
             n_right = good_actions(problem, i, arena.state[reference], right)
@@ -184,7 +201,6 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
         count = counts[level]
         keys, places = np.empty(count), np.empty(count, np.int64)
         collect(waiting, heads[level], keys, places)
-        down = margin(rule, numbers)
         good_here = 0
         for j in range(count):
             if waiting.good[places[j]] == 1:
@@ -239,8 +255,9 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
         for q in range(nodes, size):
             queue[q - nodes] = queue[q]
         size -= nodes
-        heads[:], counts[:] = -1, 0
+        heads[:], counts[:], bars[:] = -1, 0, -np.inf
         waits, hopes = 0, 0
+        down = margin(rule, numbers)
         if size == 1:
             arena.score[queue[0]] = 0.0  # only differences count from here on
         else:

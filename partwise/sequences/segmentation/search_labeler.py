@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from partwise.estimation.base import params_to_json
 from partwise.estimation.conduct import check_is_fitted
-from partwise.exceptions import InputError
+from partwise.exceptions import InputError, ParameterError
 from partwise.learners.base import Callback
 from partwise.learners.laso._beam import decode
-from partwise.learners.laso.learner import UNLIMITED, LaSO, PackedSearch
+from partwise.learners.laso.learner import LaSO, PackedSearch
 from partwise.sequences.segmentation._chunk_kernels import best_segments, chunk_search
 from partwise.sequences.segmentation.encoding import BASES, segment_tags
 from partwise.sequences.segmentation.features import SegmentFeatures
@@ -36,8 +36,8 @@ class SearchLabeler(SegmentModel):
     ----------
     templates, segments, columns, scheme, max_length, min_count
         As in :class:`~partwise.sequences.segmentation.labeler.SegmentLabeler`.
-    beam : int, optional
-        States per number of covered tokens; None for all of them, which is exact search and slow.
+    beam : int
+        States per number of covered tokens. :class:`SegmentLabeler` is what searches exactly.
     update, mode, alpha, average
         As in :class:`~partwise.learners.laso.learner.LaSO`.
     max_passes, patience, learner_options, random_state, n_jobs, verbose
@@ -70,7 +70,7 @@ class SearchLabeler(SegmentModel):
         scheme: str = "IOB2",
         max_length: int | None = None,
         min_count: int = 1,
-        beam: int | None = 5,
+        beam: int = 5,
         update: str = "alma",
         mode: str = "laso",
         alpha: float = 0.9,
@@ -99,6 +99,11 @@ class SearchLabeler(SegmentModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def check_settings(self) -> None:
+        if self.beam is None:
+            raise ParameterError("beam", "SearchLabeler", "at least 1 (SegmentLabeler searches exactly)", None)
+        super().check_settings()
 
     def _settings(self, max_passes: int | None = None) -> Any:
         settings = {
@@ -145,7 +150,7 @@ class SearchLabeler(SegmentModel):
         search = chunk_search(features.pack, None, np.zeros((0, 3), np.int64))
         offsets = features.pack.tokens.offsets
         starts = np.empty(int(offsets[-1]), np.int64)
-        beam = UNLIMITED if self.beam is None else int(self.beam)
+        beam = int(self.beam)
 
         def task(start: int, stop: int) -> int:
             return int(best_segments(search, theta, beam, start, stop, offsets, starts))
@@ -159,7 +164,7 @@ class SearchLabeler(SegmentModel):
         space, features = self.encoder_.transform(X)
         search = chunk_search(features.pack, None, np.zeros((0, 3), np.int64))
         labels, n = self.encoder_.labels, len(self.encoder_.labels)
-        beam = max(k, UNLIMITED if self.beam is None else int(self.beam))
+        beam = max(k, int(self.beam))
         found = []
         for i in range(len(space)):
             arena, queue = decode(search, i, self.theta_, beam)

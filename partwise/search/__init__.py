@@ -1,0 +1,1 @@
+"""Search problems of the user's own: the estimator for them."""

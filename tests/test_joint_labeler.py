@@ -1,0 +1,68 @@
+"""JointLabeler: tags and chunk tags at once; the constraint, the contexts against plain Python, mistakes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partwise.exceptions import InputError, ParameterError
+from partwise.learners.laso._beam import decode
+from partwise.sequences.sample import load_sample
+from partwise.sequences.segmentation.joint import JointLabeler
+
+
+@pytest.fixture(scope="module")
+def data() -> Any:
+    return load_sample("english", split="train")
+
+
+@pytest.fixture(scope="module")
+def model(data: Any) -> JointLabeler:
+    settings: dict[str, Any] = {"frequent": 2, "hash_bits": 10, "beam": 3, "max_passes": 4}
+    return JointLabeler(**settings).fit(data.column("word"), (data.column("pos"), data.column("chunk")))
+
+
+def test_it_learns_and_obeys_the_constraint(data: Any, model: JointLabeler) -> None:
+    tags, _ = model.predict(data.column("word"))
+    assert (
+        np.mean([a == b for x, y in zip(tags, data.column("pos"), strict=True) for a, b in zip(x, y, strict=True)])
+        > 0.95
+    )
+    test = load_sample("english", split="test")
+    for row in model.predict(test.column("word"))[1]:
+        for before, tag in pairwise(["O", *row]):
+            assert not tag.startswith("I-") or before[1:] == tag[1:]
+    assert model.result_.trace[-1].extra["largest_norm"] <= 1.0 + 1e-9
+
+
+def test_scores_of_the_search_are_sums_of_features(data: Any, model: JointLabeler) -> None:
+    """wᵀΦ of the best output, by the features of its actions, is the score that the search gave it."""
+    from partwise.learners.laso.packed import action_features
+
+    problem = model.training(data.column("word")[:6], (data.column("pos")[:6], data.column("chunk")[:6]))
+    theta = np.random.default_rng(0).normal(size=problem.dim)
+    for layout in model.layouts_:  # weights that do not exist are 0
+        theta[layout.base : layout.base + len(layout.mask)] *= layout.mask
+    for i in range(3):
+        arena, queue = decode(problem.pack, i, theta, 4)
+        node = int(queue[0])
+        value, total = float(arena.score[node]), 0.0
+        while arena.parent[node] >= 0:
+            before = int(arena.parent[node])
+            delta, touched = np.zeros(problem.dim), np.zeros(problem.pack.most, np.int64)
+            action_features(problem.pack, i, arena.state[before], int(arena.action[node]), 1.0, delta, touched, 0)
+            total += float(theta @ delta)
+            node = before
+        np.testing.assert_allclose(total, value, rtol=1e-9)
+
+
+def test_mistakes(data: Any) -> None:
+    words, tags, chunks = (data.column(name)[:3] for name in ("word", "pos", "chunk"))
+    with pytest.raises(InputError, match="the chunk tags are not as many as the words in every sentence"):
+        JointLabeler().fit(words, (tags, [row[:-1] for row in chunks]))
+    for settings, expected in [({"frequent": 0}, "at least 1"), ({"hash_bits": 30}, "from 4 to 24")]:
+        with pytest.raises(ParameterError, match=expected):
+            JointLabeler(**settings).fit(words, (tags, chunks))
