@@ -121,7 +121,7 @@ class NSlack(CuttingPlane):
         raw: Floats, theta: Floats, cuts: Cuts, totals: Floats,
     ) -> Cuts:  # fmt: skip
         """One pass of the kernel over all instances, with more room made as often as it asks for it."""
-        signed = np.zeros(0, bool) if problem.nonnegative is None else problem.nonnegative
+        signed = problem.nonnegative
         buffers, kept, scratch = problem.buffers(), problem.buffers().spare, np.zeros(problem.dim)
         place = 0
         while True:

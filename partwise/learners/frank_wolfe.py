@@ -43,12 +43,14 @@ def block_pass(
 ):  # fmt: skip
     """A pass of Algorithm 4. ``counters``: steps k, Σ_i b_i, Σ_k k·Σ_i b_i, calls of the oracle.
 
-    ``raw`` is C v and ``theta`` the same, clipped at 0 where ``signed`` (of length 0 where nothing is); they may be one
-    array. ``late`` (dim,) collects Σ_k W_{k−1} δ_k, with W_k = 1 + … + k, so that Σ_k k·θ_k = W_k θ_k − late.
+    ``raw`` is C v and ``theta`` the same, clipped at 0 where ``signed`` (None where nothing is); they may be one array.
+    ``late`` (dim,) collects Σ_k W_{k−1} δ_k, with W_k = 1 + … + k, so that Σ_k k·θ_k = W_k θ_k − late.
     ``guide`` (dim,) gives the cuts in place of θ where it is not empty: a start from outside.
     """
     source = guide if guide.shape[0] > 0 else theta
-    direction = np.zeros(signed.shape[0])
+    direction = np.zeros(0)
+    if signed is not None:  # None is a type of its own: without signs this is not even compiled
+        direction = np.zeros(raw.shape[0])
     for place in range(order.shape[0]):
         i = order[place]
         if tree.shape[0] > 0 and tree[1] > 0.0:
@@ -65,11 +67,11 @@ def block_pass(
                 gap += parts[r] * kept[r]
         gaps[i] = max(gap, 0.0)
         if gap > 0.0:
-            if signed.shape[0] > 0:
+            if signed is not None:
                 direction[:] = 0.0
                 accumulate(data.features, i, parts, 0, -C, direction)
                 step = best_step(raw, direction, signed, C, constant - constants[i])
-                for j in range(signed.shape[0]):
+                for j in range(raw.shape[0]):
                     raw[j] += step * direction[j]
                     theta[j] = raw[j] if raw[j] > 0.0 or not signed[j] else 0.0
             else:
@@ -159,9 +161,7 @@ class FrankWolfe(BlockLearner):
     def _visit(self, problem: Problem, state: State, order: Any, draws: Any, tree: Any) -> None:
         buffers, scratch = problem.buffers(), np.zeros(problem.dim)
         kept = np.empty_like(buffers.scores)
-        signed, raw = problem.nonnegative, state["raw"]
-        if signed is None:
-            signed, raw = np.zeros(0, bool), state["theta"]
+        signed, raw = problem.nonnegative, state["raw"] if problem.nonnegative is not None else state["theta"]
         moving = (state["guide"], raw, state["theta"], state["late"])
         if self.cuts == 0:
             problem.run(

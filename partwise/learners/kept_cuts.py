@@ -166,7 +166,9 @@ def corrective_pass(
 ):  # fmt: skip
     """Visits until the pass is over or the pool is full; returns how many. Arguments as for ``block_pass``."""
     slots = cuts.start.shape[1]
-    images, start = np.zeros((slots if signed.shape[0] > 0 else 0, raw.shape[0])), np.zeros(signed.shape[0])
+    images, start = np.zeros((0, raw.shape[0])), np.zeros(0)
+    if signed is not None:  # None is a type of its own: without signs this is not even compiled
+        images, start = np.zeros((slots, raw.shape[0])), np.zeros(raw.shape[0])
     worth, offsets, before = np.zeros(slots), np.zeros(slots), np.zeros(slots)
     for place in range(order.shape[0]):
         i = order[place]
@@ -220,7 +222,7 @@ def corrective_pass(
                 before[k] = weights[k]
             for r in range(n):
                 mixed[r] = 0.0
-            if signed.shape[0] > 0:
+            if signed is not None:
                 for k in range(count):
                     add_up(cuts, i, k, 1.0, mixed)
                     accumulate(data.features, i, mixed, 0, 1.0, images[k])
