@@ -18,6 +18,7 @@ from partwise.exceptions import InputError, StorageError
 from partwise.features.inputs import RowMatrix, Vocabulary, dense_rows, input_kind
 from partwise.features.layout import DenseLayout, RowLayout
 from partwise.storage import pack_strings, unpack_strings
+from partwise.templates._sentences import SentenceCoder
 from partwise.templates.template_list import READY, TemplateIndex, Templates
 
 __all__ = ["ENCODERS", "Encoder", "Rows", "make_encoder", "restore_encoder"]
@@ -80,6 +81,10 @@ class Encoder(ABC):
     @abstractmethod
     def transform(self, X: Any) -> Rows: ...
 
+    def read_one(self, X: Any, i: int) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+        """(indptr, attributes) of sequence i by itself, quickly; None where only ``transform`` can tell."""
+        return None
+
     @abstractmethod
     def names(self) -> list[str]:
         """What each attribute is called."""
@@ -112,6 +117,9 @@ class StringEncoder(Encoder):
 
     def transform(self, X: Any) -> Rows:
         return Rows(self.vocabulary.read(X, grow=False))
+
+    def read_one(self, X: Any, i: int) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+        return self.vocabulary.read_one(X[i])
 
     def names(self) -> list[str]:
         return self.vocabulary.names
@@ -188,6 +196,7 @@ class TemplateEncoder(Encoder):
     ) -> None:
         self.templates, self.columns = templates, None if columns is None else tuple(columns)
         self.min_count, self.hashing, self.index = min_count, hashing, index
+        self._coder: tuple[SentenceCoder | None] | None = None  # made when a single sentence comes
 
     def as_columns(self, X: Any) -> Columns:
         """Columns as they are; sentences of rows, or of plain words, as columns."""
@@ -212,7 +221,7 @@ class TemplateEncoder(Encoder):
         return found.context
 
     def fit_transform(self, X: Any) -> Rows:
-        columns = self.as_columns(X)
+        columns, self._coder = self.as_columns(X), None
         self.index, tokens = self.templates.fit_transform(columns, min_count=self.min_count, hashing=self.hashing)
         return self._rows(columns, tokens)
 
@@ -220,6 +229,34 @@ class TemplateEncoder(Encoder):
         columns = self.as_columns(X)
         assert self.index is not None
         return self._rows(columns, self.index.transform(columns))
+
+    def read_one(self, X: Any, i: int) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+        if self._coder is None and self.index is not None:
+            self._coder = (SentenceCoder.of(self.index),)
+        coder = self._coder[0] if self._coder is not None else None
+        sentence = None if coder is None else self._by_column(X, i, coder.columns)
+        return None if coder is None or sentence is None else coder(sentence)
+
+    def _by_column(self, X: Any, i: int, wanted: Sequence[str]) -> list[list[str]] | None:
+        """The strings of one sentence in these columns; None for input that has to be checked more closely."""
+        if isinstance(X, Columns):
+            if not set(wanted) <= set(X.names):
+                return None
+            begin, end = X.offsets[i], X.offsets[i + 1]
+            places = [X.position(name) for name in wanted]
+            return [[X.vocab[c][code] for code in X.codes[c][begin:end].tolist()] for c in places]
+        sentence = X[i]
+        if isinstance(sentence, str) or not len(sentence):
+            return None
+        if all(type(word) is str for word in sentence):
+            return [list(sentence)] if list(wanted) == ["word"] else None
+        width = len(sentence[0])
+        names = self.columns or ("word", "pos", "chunk")[:width]
+        if len(names) != width or not set(wanted) <= set(names) or any(len(row) != width for row in sentence):
+            return None
+        columns = list(zip(*sentence, strict=True))
+        found = [columns[names.index(name)] for name in wanted]
+        return [list(words) for words in found] if all(type(w) is str for words in found for w in words) else None
 
     def _rows(self, columns: Columns, tokens: Any) -> Rows:
         n = tokens.n_attributes

@@ -16,12 +16,13 @@ from partwise.estimation.base import make_loss, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import cost_for
 from partwise.exceptions import InputError, ParameterError
-from partwise.features.layout import ChainFeatures
+from partwise.features.layout import ChainFeatures, RowLayout
 from partwise.learners import Learner
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.sequences import _decoding
+from partwise.sequences._serving import Tagger, decode_sentence
 from partwise.sequences.chunks import chunk_scores
 from partwise.sequences.encoders import Rows, make_encoder
 from partwise.sequences.explanation import Explanation, explain_position
@@ -34,6 +35,12 @@ from partwise.sequences.weights import ChainWeights
 from partwise.structures.chain import Chain
 
 __all__ = ["SequenceLabeler"]
+
+
+#: Up to so many sequences are decoded one by one, which starts at once; more go through blocks and threads.
+FEW = 4
+
+_ONES = np.zeros(0)  # every attribute of strings and templates has the value 1
 
 
 class SequenceLabeler(ChainWeights):
@@ -253,7 +260,46 @@ class SequenceLabeler(ChainWeights):
         constraints : one {position: label or set of labels} a sequence, optional
             Pins labels, for example [{0: "B-PER", -1: {"O", "I-LOC"}}].
         """
+        check_is_fitted(self, "theta_")
+        if len(X) <= FEW and constraints is None:
+            found = self._predict_few(X)
+            if found is not None:
+                return found
         return self.predict_coded(X, constraints).to_lists()
+
+    def _predict_few(self, X: Any) -> list[list[Any]] | None:
+        """Labels of a few sequences, one compiled call each; None for input that has to go the usual way."""
+        if not isinstance(self.layout_, RowLayout):
+            return None
+        found, classes = [], self.classes_
+        for i in range(len(X)):
+            rows = self.encoder_.read_one(X, i)
+            if rows is None or len(rows[0]) < 2:
+                return None
+            labels = np.empty(len(rows[0]) - 1, np.int32)
+            if decode_sentence(self._tagger, *rows, _ONES, labels) == -np.inf:
+                raise InputError(f"no label sequence of sequence {i} has a finite score")
+            found.append([classes[b] for b in labels.tolist()])
+        return found
+
+    @property
+    def _tagger(self) -> Tagger:
+        """What a single sentence is decoded with; made once for these weights and rules."""
+        made = self.__dict__.get("_made_tagger")
+        if made is None or made[0] is not self.theta_ or made[1] != self.scheme:
+            assert isinstance(self.layout_, RowLayout)
+            made = (self.theta_, self.scheme, Tagger.of(self.theta_, self.layout_, self._rules()))
+            self.__dict__["_made_tagger"] = made
+        return made[2]
+
+    def _rules(self) -> Chain:
+        """A space that knows the rules of the tags; how long it is does not matter."""
+        return self._space(np.array([0, 2 if len(self.classes_) > 1 else 1]), self.scheme)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        state.pop("_made_tagger", None)
+        return state
 
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
         """The same as numbers with their labels: (codes, vocab, offsets); the quick way for large data."""

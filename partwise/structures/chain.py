@@ -107,6 +107,11 @@ class Chain(CompiledStructure):
             self._allowed_rows(offsets, allowed, start, stop),
             self._transition_parts(blocks, transitions),
         )
+        free = np.ones(self.n_labels if start is not None or stop is not None else 0, np.uint8)
+        self._edges = (
+            free if start is None else self._label_mask("start", start),
+            free if stop is None else self._label_mask("stop", stop),
+        )
         self._check_feasible()
 
     def _allowed_rows(self, offsets: NDArray[np.int64], allowed: Any, start: Any, stop: Any) -> NDArray[np.uint8]:
@@ -125,6 +130,11 @@ class Chain(CompiledStructure):
             i = int(np.searchsorted(offsets, empty[0], side="right")) - 1
             raise InputError(f"the constraints allow no label at position {empty[0] - offsets[i]} of instance {i}")
         return rows
+
+    @property
+    def edge_limits(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """(labels that may stand first, last) as given, each of length 0 where any may."""
+        return self._edges
 
     def _label_mask(self, name: str, mask: ArrayLike) -> NDArray[np.uint8]:
         row = np.asarray(mask, bool).astype(np.uint8)
