@@ -239,7 +239,6 @@ def test_predict_reads_whole_documents_where_templates_do(
     layout = FileLayout(("word", "pos", "chunk"), "chunk")
     assert [len(block) for block in layout.blocks("test.txt", "document")] == [5, 5, 5]
     assert len(list(layout.blocks("test.txt", "sentence"))) > 3
-    assert [len(block) for block in layout.blocks("test.txt", "corpus")] == [15]
     found = read_columns(io.StringIO(ok(capsys, "predict", "doc.pw", "test.txt"))).column(-1)
     assert found == model.predict(read_columns("test.txt", columns=("word", "pos", "chunk")))
 

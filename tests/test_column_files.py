@@ -110,7 +110,7 @@ def test_any_block_size_reads_as_line_by_line(lines: list[str], block: int, comm
                 data = read_columns(source(text), comment=comment, docstart="D")
                 assert rows(data) == list(sentences)
                 assert (data.lines.tolist(), data.documents.tolist()) == (list(begins), documents)
-            for whole in ("sentence", "document", "corpus"):
+            for whole in ("sentence", "document"):
                 blocks = list(iter_blocks(source(text), whole=whole, comment=comment, docstart="D"))
                 assert [row for data in blocks for row in rows(data)] == list(sentences)
                 assert [line for data in blocks for line in data.lines.tolist()] == list(begins)

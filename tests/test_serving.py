@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pickle
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from partwise import SequenceLabeler
-from partwise.data import load_sample
+from partwise.data import Columns, load_sample
 from partwise.features.inputs import Vocabulary
 from partwise.templates import Templates
 from partwise.templates._sentences import SentenceCoder
@@ -97,3 +100,71 @@ def test_the_cost_does_not_depend_on_the_vocabulary() -> None:
 
     seconds(100)
     assert seconds(10**6) < 5 * seconds(10**4)  # a walk over it would be a hundred times
+
+
+# --------------------------------------------------------------------------------------------------
+# Context
+
+
+@pytest.mark.parametrize("name", ["ner", "chunking", "pos"])
+def test_presets_for_sentences_need_no_more_than_the_sentence(name: str) -> None:
+    labeler = model(templates=name)
+    assert labeler.encoder_.index.context == "sentence"
+    alone = [labeler.predict(TEST.subset([i]))[0] for i in range(len(TEST))]
+    assert alone == labeler.predict(TEST) == [labeler.predict(TEST.subset([i, 0]))[0] for i in range(len(TEST))]
+    assert SentenceCoder.of(labeler.encoder_.index) is not None  # and are quick
+
+
+def test_statistics_are_those_of_the_training_corpus() -> None:
+    train = Columns.from_sentences(
+        {"word": [["a", "b"], ["a", "c"], ["a", "b"]], "tag": [["X", "Y"], ["X", "Z"], ["W", "Y"]]}
+    )
+    index, first = Templates.parse(["corpus_label(word,tag)[0]"]).fit_transform(train)
+    names = index.names()
+    seen = [names[a] for a in first.attributes]
+    assert seen == [f"corpus_label(word,tag)[0]={x}" for x in ("W", "Y", "W", "X", "Y")]  # of the others; c has none
+    for other in (["b", "b", "b"], ["a", "q", "c"]):
+        data = Columns.from_sentences({"word": [["a", "c", "q"], other], "tag": [["Z"] * 3, ["Z"] * 3]})
+        found = index.transform(data)
+        assert [names[a] for a in found.attributes[: found.indptr[3]]] == ["corpus_label(word,tag)[0]=X"]
+
+
+def test_documents_that_are_not_there_are_told_once() -> None:
+    plain = replace(TRAIN, docstart=None, documents=TRAIN.documents * 0)
+    with pytest.warns(UserWarning, match="nothing says where they begin"):
+        labeler = SequenceLabeler(templates="ner-document", learner="perceptron", max_passes=1).fit(
+            plain, TRAIN.column("ner")
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labeler.predict(replace(TEST, docstart=None, documents=TEST.documents * 0))
+    assert labeler.encoder_.index.context == "document"
+
+
+def test_the_output_does_not_depend_on_how_the_input_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from partwise.cli import main
+    from partwise.data import streams, write_columns
+
+    path, source = str(tmp_path / "m.pw"), tmp_path / "in.txt"
+    model(templates="ner-document").save(path)
+    write_columns(source, TEST)
+    outputs = set()
+    for size in (64, 1000, 1 << 20):
+        monkeypatch.setattr(streams, "BLOCK_BYTES", size)
+        for context in ("sentence", "document"):
+            target = tmp_path / f"{context}.txt"
+            assert not main(
+                [
+                    "predict",
+                    path,
+                    str(source),
+                    "--columns",
+                    ",".join(TEST.names),
+                    "--context",
+                    context,
+                    "-o",
+                    str(target),
+                ]
+            )
+            outputs.add((context, target.read_text()))
+    assert len(outputs) == 2

@@ -98,7 +98,7 @@ def iter_blocks(
     r"""Stream a column file as Columns of many sentences, each block as soon as it is read.
 
     What a pipe holds is handed on before more is waited for. Sentences are never cut; nor are documents where ``whole``
-    is "document"; and with "corpus" there is but one block. The other parameters are those of ``read_columns``; an
+    is "document". The other parameters are those of ``read_columns``; an
     empty source yields nothing. Numbers of lines and documents are those in the file.
 
     Examples
@@ -108,8 +108,8 @@ def iter_blocks(
     >>> [block.column(0) for block in iter_blocks(io.StringIO(text))]
     [[['the', 'dog'], ['run']]]
     """
-    if whole not in ("sentence", "document", "corpus"):
-        raise ParameterError("whole", "iter_blocks", "'sentence', 'document' or 'corpus'", whole)
+    if whole not in ("sentence", "document"):
+        raise ParameterError("whole", "iter_blocks", "'sentence' or 'document'", whole)
     parser = Parser(name_of(source), separator, comment, docstart, columns, encoding)
     held: list[Block] = []
     document = 0
@@ -127,8 +127,6 @@ def iter_blocks(
 
 def _complete(part: Block, whole: str, document: int, inside_sentence: bool) -> int | None:
     """Up to which of its lines a part can be handed on with all before it, or None where it must wait."""
-    if whole == "corpus":
-        return None
     if whole == "sentence" and not inside_sentence:
         return len(part.lines)
     opens = part.starts if whole == "sentence" else np.diff(part.documents, prepend=document) != 0

@@ -160,6 +160,11 @@ class Columns:
         """Number of tokens."""
         return int(self.offsets[-1])
 
+    @property
+    def has_documents(self) -> bool:
+        """Whether anything says where documents begin: ``-DOCSTART-`` lines, or ``documents`` that are not all 0."""
+        return self.docstart is not None or bool(self.documents.any())
+
     def position(self, column: str | int) -> int:
         """Index of a column given by name, or by number (from the end where negative)."""
         if isinstance(column, str) and column in self.names:

@@ -6,6 +6,7 @@ stored in the model as a small header and arrays.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -196,6 +197,7 @@ class TemplateEncoder(Encoder):
     ) -> None:
         self.templates, self.columns = templates, None if columns is None else tuple(columns)
         self.min_count, self.hashing, self.index = min_count, hashing, index
+        self.warns = True  # about documents that are not there, once
         self._coder: tuple[SentenceCoder | None] | None = None  # made when a single sentence comes
 
     def as_columns(self, X: Any) -> Columns:
@@ -217,18 +219,32 @@ class TemplateEncoder(Encoder):
 
     @property
     def context(self) -> str:
-        found = self.templates if self.index is None else Templates.parse(self.index.text)  # lines with their columns
-        return found.context
+        return self.templates.context if self.index is None else self.index.context
 
     def fit_transform(self, X: Any) -> Rows:
         columns, self._coder = self.as_columns(X), None
         self.index, tokens = self.templates.fit_transform(columns, min_count=self.min_count, hashing=self.hashing)
+        self._check_context(columns)
         return self._rows(columns, tokens)
 
     def transform(self, X: Any) -> Rows:
         columns = self.as_columns(X)
         assert self.index is not None
+        self._check_context(columns)
         return self._rows(columns, self.index.transform(columns))
+
+    def _check_context(self, columns: Columns) -> None:
+        """Say once that templates which look at documents have none to look at."""
+        if not columns.has_documents and self.warns and self.index is not None:
+            self.warns = False
+            if self.index.context == "document":
+                warnings.warn(
+                    "the model's templates look at documents (doc_title, doc_label, …), but nothing says where they "
+                    "begin: each sentence counts as one. Read files with -DOCSTART- lines, or train with a preset for "
+                    "sentences such as 'ner'",
+                    UserWarning,
+                    stacklevel=4,
+                )
 
     def read_one(self, X: Any, i: int) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
         if self._coder is None and self.index is not None:

@@ -378,7 +378,7 @@ class SequenceLabeler(ChainWeights):
 
     @property
     def context(self) -> str:
-        """How much text a prediction looks at: the "sentence", its "document", or all of the "corpus" given."""
+        """How much text a prediction looks at: the "sentence", or its "document"."""
         return self.encoder_.context
 
     def explain(

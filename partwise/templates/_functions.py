@@ -22,7 +22,7 @@ Results = Sequence[str | None] | Sequence[bool]
 
 
 #: How much text a template may look at, from least to most.
-CONTEXTS = ("sentence", "document", "corpus")
+CONTEXTS = ("sentence", "document")
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,7 @@ FUNCTIONS: dict[str, Function] = {
         "most frequent second value of the first's other occurrences",
         context="document",
     ),
-    "corpus_label": Function(
-        ("value", "value"), "text", "token", "as doc_label, over all documents given together", context="corpus"
-    ),
+    "corpus_label": Function(("value", "value"), "text", "token", "as doc_label, in the training corpus"),
     "number": Function(("value",), "real", "real", "the number that the string is, as the feature's value"),
     "embed": Function(("value", "path"), "real", "real", "the word's vector, a real-valued feature a dimension"),
     "pad": Function(("value",), "same", "pad", "beyond the sentence <s> and </s> instead of nothing"),

@@ -29,7 +29,7 @@ from partwise.templates._tables import (
     table_names,
     vector_names,
 )
-from partwise.templates._values import Files, Values
+from partwise.templates._values import Files, Statistics, Values
 
 if TYPE_CHECKING:
     from partwise.templates.template_list import Templates
@@ -89,8 +89,10 @@ class TemplateIndex:
         tables: Mapping[Template, Table],
         min_count: int,
         hashing: int | None,
+        statistics: Statistics | None = None,
     ) -> None:
         self._lines, self._files, self._vocab, self._tables = tuple(lines), files, vocab, tables
+        self._statistics: Statistics = statistics or {}
         self.min_count, self.hashing = min_count, hashing
         self._templates = distinct_templates(lines)
         self._lookups: dict[Value, dict[str, int]] | None = None
@@ -110,12 +112,14 @@ class TemplateIndex:
     ) -> tuple[TemplateIndex, dict[Template, NDArray[np.int32]]]:
         """Collect the attributes of a text; also which of its template's attributes each token has, or -1."""
         if hashing is not None:
-            return cls(lines, values.files, {}, {}, min_count, hashing), {}
+            for value in _corpus_values(lines):
+                values.coded(value)
+            return cls(lines, values.files, {}, {}, min_count, hashing, values.statistics), {}
         templates = [template for template in distinct_templates(lines) if not template.is_real]
         bound = Bound(values, distinct_values(templates))
         fitted = {template: fit_table(bound, template, min_count) for template in templates}
         tables = {template: table for template, (table, _) in fitted.items()}
-        index = cls(lines, values.files, bound.vocab, tables, min_count, hashing)
+        index = cls(lines, values.files, bound.vocab, tables, min_count, hashing, values.statistics)
         return index, {template: ids for template, (_, ids) in fitted.items()}
 
     def __repr__(self) -> str:
@@ -138,10 +142,15 @@ class TemplateIndex:
         """Names of the columns that ``transform`` reads."""
         return list(dict.fromkeys(name for line in self._lines for name in line.columns()))
 
+    @property
+    def context(self) -> str:
+        """How much text the templates look at: the "sentence", or its "document"."""
+        return self.templates.context
+
     def transform(self, columns: Columns) -> TokenMatrix:
         """The attributes of each token; those that the training data did not have are left out."""
         check_columns(self._lines, columns)
-        return self.transform_values(Values(columns, self._files))
+        return self.transform_values(Values(columns, self._files, self._statistics))
 
     def transform_values(
         self, values: Values, found: Mapping[Template, NDArray[np.int32]] | None = None
@@ -198,6 +207,10 @@ class TemplateIndex:
             "vocab_offsets": offsets,
             "vocab_counts": np.array([len(vocab) for vocab in self._vocab.values()], np.int64),
         }
+        for number, known in enumerate(self._statistics.values()):
+            for name, strings in (("keys", known.keys()), ("labels", known.values())):
+                arrays[f"corpus{number}_{name}"], arrays[f"corpus{number}_{name}_offsets"] = pack_strings(strings)
+        header["corpus"] = [str(value) for value in self._statistics]
         return header, arrays | self._files.to_arrays()
 
     @classmethod
@@ -223,7 +236,7 @@ class TemplateIndex:
             raise StorageError("templates: the tables do not fit the templates")
         keys = _cut(_vector(arrays, "keys"), _vector(arrays, "key_counts"), sum(map(len, splits)))
         tables = {t: _table(t, split, keys, vocab) for t, split in zip(templates, splits, strict=True)}
-        return cls(lines, files, vocab, tables, min_count, hashing)
+        return cls(lines, files, vocab, tables, min_count, hashing, _stored_statistics(lines, header, arrays))
 
     def _writers(self, values: Values, found: Mapping[Template, NDArray[np.int32]]) -> list[Writer]:
         texts = [template for template in self._templates if not template.is_real and template not in found]
@@ -252,6 +265,29 @@ class TemplateIndex:
 def distinct_templates(lines: Sequence[Line]) -> list[Template]:
     """What lines expand to; a template on two lines counts once."""
     return list(dict.fromkeys(template for line in lines for template in line.templates))
+
+
+def _corpus_values(lines: Sequence[Line]) -> list[Value]:
+    """The values that are statistics of the training corpus."""
+    values = (value for line in lines for piece in line.pieces() for value in piece.value.walk())
+    return [value for value in dict.fromkeys(values) if value.function == "corpus_label"]
+
+
+def _stored_statistics(lines: Sequence[Line], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Statistics:
+    by_name = {str(value): value for value in _corpus_values(lines)}
+    names = header.get("corpus", [])
+    if not isinstance(names, list) or set(names) != set(by_name):
+        raise StorageError("templates: the statistics of the training corpus do not fit the templates")
+    statistics: Statistics = {}
+    for number, name in enumerate(names):
+        keys, labels = (
+            unpack_strings(arrays[f"corpus{number}_{part}"], arrays[f"corpus{number}_{part}_offsets"])
+            for part in ("keys", "labels")
+        )
+        if len(keys) != len(labels):
+            raise StorageError(f"templates: the statistics of {name} do not add up")
+        statistics[by_name[name]] = dict(zip(keys, labels, strict=True))
+    return statistics
 
 
 def check_columns(lines: Sequence[Line], columns: Columns | Sequence[str]) -> None:

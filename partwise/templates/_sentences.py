@@ -197,8 +197,14 @@ class SentenceCoder:
                 continue
             find = index._lookups[value].get
             plain = value.inner[0] if value.function == "pad" else value
-            made.append([-1 if w is None else find(w, -1) for w in index._files.through(plain, words)])
+            made.append([-1 if w is None else find(w, -1) for w in self._through(plain, words)])
         return np.array(made, np.int32).T
+
+    def _through(self, value: Value, words: list[str]) -> list[str | None]:
+        if value.function != "corpus_label":
+            return self._index._files.through(value, words)
+        known = self._index._statistics[value]
+        return [None if w is None else known.get(w) for w in self._index._files.through(value.inner[0], words)]
 
 
 def _column_of(value: Value, columns: list[str]) -> int:
@@ -226,8 +232,11 @@ def _place(
 
 
 def _of_words(value: Value) -> bool:
-    """Whether a value is a column, or functions of its words alone."""
-    return not value.function or (FUNCTIONS[value.function].level == "word" and _of_words(value.inner[0]))
+    """Whether a value is a column, or functions of its words alone: statistics of the training corpus are one."""
+    if not value.function:
+        return True
+    corpus = value.function == "corpus_label"
+    return (corpus or FUNCTIONS[value.function].level == "word") and _of_words(value.inner[0])
 
 
 def _plan(index: TemplateIndex, places: dict[Value, tuple[int, int]], capitals: NDArray[np.int64]) -> Plan:

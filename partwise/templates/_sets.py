@@ -69,6 +69,16 @@ first is_title(word)[0]
 first short_shape(word)[0]
 all_caps(word)[0] is_upper(word)[0]
 all_caps(word)[0] short_shape(word)[0]
+# what does the training corpus say of the same word?
+corpus_label(lower(word),word)[0]
+corpus_label(lower(word),short_shape(word))[-1..1]
+corpus_label(lower(word),short_shape(word))[0] short_shape(word)[0]
+corpus_label(lower(word),short_shape(word))[0] short_shape(word)[0] first
+corpus_label(lower(word),short_shape(word))[0] all_caps(word)[0]
+? corpus_label(word,pos)[0]
+"""
+
+_DOCUMENT = """\
 # what does the document say of the same word?
 doc_title(word)[-1..1]
 doc_lower(word)[-1..1]
@@ -77,13 +87,6 @@ doc_lower(word)[0] first
 doc_title(word)[0] short_shape(word)[0]
 doc_lower(word)[0] short_shape(word)[0]
 doc_title(word)[0] doc_lower(word)[0] short_shape(word)[0]
-# and what do all documents together?
-corpus_label(lower(word),word)[0]
-corpus_label(lower(word),short_shape(word))[-1..1]
-corpus_label(lower(word),short_shape(word))[0] short_shape(word)[0]
-corpus_label(lower(word),short_shape(word))[0] short_shape(word)[0] first
-corpus_label(lower(word),short_shape(word))[0] all_caps(word)[0]
-? corpus_label(word,pos)[0]
 """
 
 _SECOND = """\
@@ -98,7 +101,7 @@ doc_label(word,predicted)[-1..1]
 doc_label(lower(word),type(predicted))[-1..1]
 doc_label(word,type(predicted))[0] predicted[0]
 doc_label(word,type(predicted))[0] short_shape(word)[0]
-# and in all documents
+# and in the training corpus
 corpus_label(word,type(predicted))[-1..1]
 corpus_label(word,predicted)[-1..1]
 corpus_label(lower(word),type(predicted))[-1..1]
@@ -121,13 +124,13 @@ has_hyphen(word)[0]
 first short_shape(word)[0]
 last short_shape(word)[0]
 all_caps(word)[0]
-doc_lower(word)[0] short_shape(word)[0]
 """
 
 READY: dict[str, str] = {
     "chunking": _CHUNKING,
     "crfsuite-chunking": _CRFSUITE,
     "ner": _NER,
-    "ner-second": _NER + _SECOND,
+    "ner-document": _NER + _DOCUMENT,
+    "ner-second": _NER + _DOCUMENT + _SECOND,
     "pos": _POS,
 }

@@ -16,14 +16,18 @@ from partwise._compile import kernel
 from partwise.data.columns import Columns
 from partwise.templates._functions import titled
 
-__all__ = ["PhraseIndex", "Text", "all_caps", "in_document", "majority_elsewhere"]
+__all__ = ["PhraseIndex", "Text", "all_caps", "in_document", "majority_elsewhere", "majority_table"]
 
 Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Where each token is: ``before`` and ``after`` count the tokens of its sentence on either side."""
+    """Where each token is: ``before`` and ``after`` count the tokens of its sentence on either side.
+
+    Where nothing says where documents begin, every sentence is a document of its own: what is said of a sentence
+    must not depend on which others happen to come with it.
+    """
 
     offsets: NDArray[np.int64]
     documents: NDArray[np.int64]
@@ -37,7 +41,8 @@ class Text:
         tokens = np.arange(offsets[-1])
         before = (tokens - np.repeat(offsets[:-1], lengths)).astype(np.int32)
         after = (np.repeat(offsets[1:], lengths) - 1 - tokens).astype(np.int32)
-        return cls(offsets, columns.documents, before, after)
+        documents = columns.documents if columns.has_documents else np.arange(len(lengths))
+        return cls(offsets, documents, before, after)
 
     @cached_property
     def document(self) -> NDArray[np.int64]:
@@ -108,6 +113,19 @@ def majority_elsewhere(text: Text, codes: Codes, labels: Codes, label_vocab: lis
     chosen = np.where(falls_back, second, first)
     chosen[(codes < 0) | (np.maximum(left, second_votes) == 0)] = -1
     return np.append(order, -1)[chosen].astype(np.int32)
+
+
+def majority_table(codes: Codes, labels: Codes, vocab: list[str], label_vocab: list[str]) -> dict[str, str]:
+    """For every word, the most frequent label of all of its tokens; ties go to the first in alphabetical order."""
+    counted = (codes >= 0) & (labels >= 0)
+    pairs, counts = np.unique(codes[counted].astype(np.int64) * len(label_vocab) + labels[counted], return_counts=True)
+    best: dict[int, tuple[int, str]] = {}
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        word, label = pair // len(label_vocab), label_vocab[pair % len(label_vocab)]
+        votes, winner = best.get(word, (0, ""))
+        if count > votes or (count == votes and label < winner):
+            best[word] = (count, label)
+    return {vocab[word]: label for word, (_, label) in best.items()}
 
 
 def _groups(major: NDArray[np.int64], minor: NDArray[np.int64] | Codes) -> tuple[NDArray[np.int64], int]:

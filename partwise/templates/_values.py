@@ -20,9 +20,10 @@ from partwise.templates._tokens import (
     flags,
     in_document,
     majority_elsewhere,
+    majority_table,
 )
 
-__all__ = ["BOUNDARIES", "Coded", "Files", "Real", "Values"]
+__all__ = ["BOUNDARIES", "Coded", "Files", "Real", "Statistics", "Values"]
 
 # What pad(...) puts before and after a sentence: the first two codes of a padded value.
 BOUNDARIES = ["<s>", "</s>"]
@@ -44,6 +45,10 @@ class Real(NamedTuple):
     source: int
     table: NDArray[np.int32]
     vectors: NDArray[np.float64]
+
+
+#: Of a corpus_label: what each string of its first value most often goes with in the training corpus.
+Statistics = dict[Value, dict[str, str]]
 
 
 class Files:
@@ -141,8 +146,9 @@ def named_files(lines: Iterable[Line]) -> list[tuple[str, str]]:
 class Values:
     """All values on one text. ``sources`` are the integer columns that ``Coded`` and ``Real`` point into."""
 
-    def __init__(self, columns: Columns, files: Files) -> None:
+    def __init__(self, columns: Columns, files: Files, statistics: Statistics | None = None) -> None:
         self.columns, self.files = columns, files
+        self.statistics = {} if statistics is None else statistics  # of the training corpus, where it was seen before
         self.text = Text.of(columns)
         self.sources: list[NDArray[np.int32]] = []
         self._coded: dict[Value, Coded] = {}
@@ -212,8 +218,14 @@ class Values:
             return in_document(text, columns[0], vocab, title=name == "doc_title"), [""]
         if name == "list":
             return self.files.phrases(value).match(text, columns[0], vocab), ["B", "I"]
-        labels = majority_elsewhere(text, columns[0], columns[1], inner[1].vocab, whole=name == "corpus_label")
-        return labels, inner[1].vocab
+        if name == "corpus_label" and value in self.statistics:
+            known = self.statistics[value]
+            codes, labels = _encode(map(known.get, vocab))
+            return np.append(codes, np.int32(-1))[columns[0]], labels
+        if name == "corpus_label":  # the training corpus itself: each token is told of the others
+            self.statistics[value] = majority_table(columns[0], columns[1], vocab, inner[1].vocab)
+        found = majority_elsewhere(text, columns[0], columns[1], inner[1].vocab, whole=name == "corpus_label")
+        return found, inner[1].vocab
 
 
 def _encode(strings: Iterable[str | None]) -> tuple[NDArray[np.int32], list[str]]:

@@ -156,7 +156,7 @@ class Templates:
 
     @property
     def context(self) -> str:
-        """How much text the templates look at: a "sentence", its "document", or the whole "corpus".
+        """How much text the templates look at: a "sentence", or its "document".
 
         Examples
         --------

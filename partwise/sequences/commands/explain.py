@@ -86,8 +86,6 @@ def with_context(data: Columns, sentence: int, context: str) -> tuple[Columns, i
     """As much around a sentence as the model looks at, and the number of the sentence in it."""
     import numpy as np
 
-    if context == "corpus":
-        return data, sentence
     if context == "sentence":
         return data.subset([sentence]), 0
     members = np.flatnonzero(data.documents == data.documents[sentence])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import as_json
@@ -38,8 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a sentence")
     parser.add_argument(
         "--context",
-        choices=("sentence", "document", "corpus"),
-        help="how much text to look at together (default: what the model's templates look at)",
+        choices=("sentence", "document"),
+        help="how much text to look at together (default: what the model's templates look at); the output does not "
+        "depend on how the input arrives",
     )
     parser.add_argument(
         "--n-jobs", "-j", metavar="N", type=int, default=1, help="threads, -1 for all cores (default: 1)"
@@ -57,8 +59,14 @@ def run(args: argparse.Namespace) -> None:
     layout = model_layout(model, args)
     render = Renderer(model, args, layout.separator or " ")
     with opened(args.output) as write:
-        for data in layout.blocks(args.file, args.context or model.context):
-            write(render(data, without(data, layout.label)))
+        context = args.context or model.context
+        for stage in model.stages if args.context == "sentence" else ():
+            stage.encoder_.warns = False  # whoever asks for sentences knows that they are no documents
+        for data in layout.blocks(args.file, context):
+            seen = without(data, layout.label)
+            # without its document a sentence says the same, whatever came through the pipe with it
+            alone = replace(seen, docstart=None, documents=seen.documents * 0)
+            write(render(data, seen if context == "document" else alone))
 
 
 class Renderer:
