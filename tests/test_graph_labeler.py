@@ -95,17 +95,16 @@ def test_pinned_labels_pull_their_neighbours() -> None:
         model.predict([graph], pinned=[{2: 7}])
     with pytest.raises(InputError, match="pinned node 9 of graph 0"):
         model.predict([graph], pinned=[{9: 0}])
-    with pytest.raises(CapabilityError, match="Cut has no marginals"):
+    with pytest.raises(CapabilityError, match="Cut has no marginals; say inference"):
         model.predict_marginals([graph])
 
 
-def test_weights_of_nodes_change_what_counts() -> None:
+def test_weights_of_nodes_are_what_mistakes_cost() -> None:
     graphs = [AttributedGraph(np.zeros((3, 1)))] * 4
     labels = [[0, 0, 1]] * 4
-    plain = GraphLabeler(C=10.0).fit(graphs, labels)
-    heavy = GraphLabeler(C=10.0).fit(graphs, labels, node_weights=[[1.0, 1.0, 5.0]] * 4)
-    assert plain.predict(graphs[:1])[0].tolist() == [0, 0, 0]
-    assert heavy.predict(graphs[:1])[0].tolist() == [1, 1, 1]
+    for weights, expected in ((None, 3.0), ([[1.0, 1.0, 5.0]] * 4, 7.0)):
+        problem = GraphLabeler().problem(graphs, labels, node_weights=weights)
+        np.testing.assert_allclose(problem.losses(np.zeros(problem.dim)), expected)  # all wrong costs most
     with pytest.raises(InputError, match="weights of graph 0 must be 3 numbers ≥ 0"):
         GraphLabeler().fit(graphs, labels, node_weights=[[1.0]] * 4)
 
@@ -191,3 +190,58 @@ def test_builders() -> None:
         from_networkx(graph, "colour")
     with pytest.raises(InputError, match="not symmetric"):
         from_sparse(np.zeros((2, 1)), scipy.sparse.csr_array(np.array([[0.0, 1.0], [0.0, 0.0]])))
+
+
+def rows_of_letters(seed: int, count: int) -> tuple[list[AttributedGraph], list[list[Any]]]:
+    """Short rows of a, b, c in which b follows a and c follows b: what full tables can say and agreement cannot."""
+    rng = np.random.default_rng(seed)
+    graphs, labels = [], []
+    for _ in range(count):
+        n = int(rng.integers(2, 6))
+        codes = (rng.integers(3) + np.arange(n)) % 3
+        graphs.append(
+            AttributedGraph(np.eye(3)[codes] + rng.normal(0, 1.0, (n, 3)), [(j, j + 1) for j in range(n - 1)])
+        )
+        labels.append([str(label) for label in np.array(list("abc"))[codes]])
+    return graphs, labels
+
+
+def test_full_tables_learn_by_likelihood() -> None:
+    train, test = rows_of_letters(0, 40), rows_of_letters(1, 40)
+    model = GraphLabeler(interaction="full", C=1.0).fit(*train)
+    alone = GraphLabeler(interaction="none", inference="junction_tree", loss="crf", learner="subgradient").fit(*train)
+    assert model.score(*test) > alone.score(*test) + 0.05
+    marginals = model.predict_marginals(test[0])
+    for graph, table in zip(test[0], marginals, strict=True):
+        assert table.shape == (graph.n_nodes, 3)
+        np.testing.assert_allclose(table.sum(axis=1), 1.0, atol=1e-9)
+
+
+def test_unknown_labels_are_summed_out() -> None:
+    graphs, labels = rows_of_letters(2, 40)
+    rng = np.random.default_rng(0)
+    partly = [[y if rng.random() < 0.7 else None for y in row] for row in labels]
+    model = GraphLabeler(interaction="full", C=1.0).fit(graphs, partly)
+    assert model.score(*rows_of_letters(3, 30)) > 0.75
+
+
+def test_logic_at_prediction() -> None:
+    """At most one node may be 1, and if node 0 is 1 then node 4 is: on a model that was trained on cuts."""
+    from partwise.structures.graphs.model import at_most_one, implies, some
+
+    model = GraphLabeler(C=0.1, max_passes=40).fit(*grids(8, 8))
+    graph = AttributedGraph([[0.0, 3.0], [3.0, 0.0], [0.0, 2.0], [3.0, 0.0], [3.0, 0.0]], [(0, 1), (1, 2)])
+    nodes = range(5)
+    for inference in ("ad3", "junction_tree"):
+        found = model.predict([graph], constraints=[[at_most_one([(j, 1) for j in nodes])]], inference=inference)[0]
+        assert found.sum() <= 1
+        found = model.predict([graph], constraints=[[implies((0, 1), (4, 1)), some([(0, 1)])]], inference=inference)[0]
+        assert found[0] == 1 and found[4] == 1
+    with pytest.raises(CapabilityError, match="logic constraints need an engine"):
+        model.predict([graph], constraints=[[some([(0, 1)])]])
+    with pytest.raises(InputError, match="label 'x' of node 0 is none of"):
+        model.predict([graph], constraints=[[some([(0, "x")])]], inference="ad3")
+    plain = model.predict([graph], inference="junction_tree")[0]
+    np.testing.assert_array_equal(plain, model.predict([graph])[0])
+    exact = model.predict_marginals([graph], inference="junction_tree")[0]
+    assert exact.shape == (5, 2)

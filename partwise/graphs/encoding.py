@@ -20,6 +20,7 @@ from partwise.features.base import Features, Stack
 from partwise.features.part_rows import PartRows
 from partwise.features.rows import DenseRows
 from partwise.graphs.attributed import AttributedGraph
+from partwise.graphs.disagreement import DisagreementRows
 
 __all__ = ["EdgeType", "GraphEncoder", "GraphFeatures", "NodeType"]
 
@@ -171,23 +172,27 @@ class GraphEncoder:
             if order != [name for name in self.node_types if name in graph.nodes]:
                 raise InputError(f"graph {i} lists its types of nodes as {order}; expected {list(self.node_types)}")
 
-    def features(self, graphs: Sequence[AttributedGraph]) -> GraphFeatures:
-        """The feature map of the graphs, in the order of their parts."""
+    def features(self, graphs: Sequence[AttributedGraph], *, tables: bool = False) -> GraphFeatures:
+        """The feature map of the graphs, in the order of their parts; ``tables`` has a part for every pair of
+        labels."""
         packs: list[Any] = []
         base = 0
         for name, kind in self.node_types.items():
-            tables = [graph.nodes.get(name, np.zeros((0, kind.dim))) for graph in graphs]
-            packs.append(DenseRows(_starts(tables), kind.rows(np.concatenate(tables)), len(kind.classes), base))
+            blocks = [graph.nodes.get(name, np.zeros((0, kind.dim))) for graph in graphs]
+            packs.append(DenseRows(_starts(blocks), kind.rows(np.concatenate(blocks)), len(kind.classes), base))
             base += (kind.dim + 1) * len(kind.classes)
         for name, edge in self.edge_types.items():
-            tables = [graph.edge_features.get(name, np.zeros((0, edge.dim))) for graph in graphs]
-            rows = np.concatenate(tables)
+            blocks = [graph.edge_features.get(name, np.zeros((0, edge.dim))) for graph in graphs]
+            rows, starts = np.concatenate(blocks), _starts(blocks)
             if self.full:
-                packs.append(DenseRows(_starts(tables), rows, self._pairs(edge), base))
+                packs.append(DenseRows(starts, rows, self._pairs(edge), base))
             else:
                 if (rows < 0).any():
                     self._negative(name, graphs)
-                packs.append(PartRows(_starts(tables), np.ascontiguousarray(-rows), base))
+                if tables:
+                    packs.append(DisagreementRows(starts, rows, self.n_labels[0], base))
+                else:
+                    packs.append(PartRows(starts, np.ascontiguousarray(-rows), base))
             base += edge.dim * self._pairs(edge)
         return GraphFeatures(packs, base)
 

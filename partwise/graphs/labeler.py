@@ -26,8 +26,8 @@ from partwise.estimation.conduct import Estimator, check_is_fitted
 from partwise.estimation.results import result_from_json, result_to_json
 from partwise.exceptions import CapabilityError, InputError, ParameterError, StorageError
 from partwise.graphs.attributed import AttributedGraph
-from partwise.graphs.encoding import EdgeType, GraphEncoder, NodeType
-from partwise.graphs.spaces import choose_inference, label_costs, make_space, pinned_states
+from partwise.graphs.encoding import EdgeType, GraphEncoder, GraphFeatures, NodeType
+from partwise.graphs.spaces import CUTS, choose_inference, label_costs, make_space, pinned_states
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.learners.frank_wolfe import FrankWolfe
@@ -185,7 +185,7 @@ class GraphLabeler(StoredModel, Estimator):
         self.inference_ = choose_inference(self.encoder_, self.inference)
         _, loss = self._settings()
         codes = [self.encoder_.codes(i, graph, y) for i, (graph, y) in enumerate(zip(used, labels, strict=True))]
-        space, features = self._space(used), self.encoder_.features(used)
+        space, features = self._space(used), self._features(used)
         outputs: Any = codes
         if any((code < 0).any() for code in codes):
             outputs = self._space(used, [{int(j): [c] for j, c in enumerate(code) if c >= 0} for code in codes])
@@ -204,9 +204,14 @@ class GraphLabeler(StoredModel, Estimator):
             return graphs
         return [AttributedGraph(g.nodes) if isinstance(g, AttributedGraph) else g for g in graphs]
 
-    def _space(self, graphs: Sequence[AttributedGraph], open_states: Any = None, hard: Any = None) -> Structure:
-        options = dict(self.inference_options or {})
-        return make_space(self.encoder_, graphs, self.inference_, options, open_states, hard)
+    def _space(
+        self, graphs: Sequence[AttributedGraph], open_states: Any = None, hard: Any = None, inference: str | None = None
+    ) -> Structure:
+        options = dict(self.inference_options or {}) if inference is None else {}
+        return make_space(self.encoder_, graphs, inference or self.inference_, options, open_states, hard)
+
+    def _features(self, graphs: Sequence[AttributedGraph], inference: str | None = None) -> GraphFeatures:
+        return self.encoder_.features(graphs, tables=(inference or self.inference_) not in CUTS)
 
     def _fingerprint(self, problem: Problem, labels: Any) -> str:
         """Of settings, labels and features; the last by the scores that some random weights give."""
@@ -222,7 +227,7 @@ class GraphLabeler(StoredModel, Estimator):
     def _scorer(self, graphs: Sequence[AttributedGraph], labels: Sequence[Any]) -> Any:
         used = self._without_edges(graphs)
         self.encoder_.check(used)
-        space, features = self._space(used), self.encoder_.features(used)
+        space, features = self._space(used), self._features(used)
         codes = [self.encoder_.codes(i, graph, y) for i, (graph, y) in enumerate(zip(used, labels, strict=True))]
 
         def score(theta: Floats) -> float:
@@ -236,12 +241,15 @@ class GraphLabeler(StoredModel, Estimator):
         found = Batch(space, features, n_threads=thread_count(self.n_jobs)).outputs(theta)
         return [np.asarray(labels, np.int64) for labels in found]
 
-    def _ready(self, graphs: Sequence[AttributedGraph], pinned: Any, constraints: Any = None) -> tuple[Any, Structure]:
+    def _ready(
+        self, graphs: Sequence[AttributedGraph], pinned: Any, constraints: Any = None, inference: str | None = None
+    ) -> tuple[Any, Structure]:
         check_is_fitted(self, "theta_")
         used = self._without_edges(graphs)
         self.encoder_.check(used)
         open_states = None if pinned is None else pinned_states(self.encoder_, used, pinned)
-        return used, self._space(used, open_states, constraints)
+        wanted = None if inference is None else choose_inference(self.encoder_, inference)
+        return used, self._space(used, open_states, constraints, wanted)
 
     def predict(
         self,
@@ -249,6 +257,7 @@ class GraphLabeler(StoredModel, Estimator):
         *,
         pinned: Sequence[Mapping[int, Any] | None] | None = None,
         constraints: Sequence[Sequence[Any] | None] | None = None,
+        inference: str | None = None,
     ) -> list[NDArray[Any]]:
         """One array of labels per graph: the best that the inference finds.
 
@@ -258,28 +267,34 @@ class GraphLabeler(StoredModel, Estimator):
         constraints : one list of hard factors or None per graph, optional
             Logic over labels, such as ``at_most_one([(3, "head"), (8, "head")])`` of
             :mod:`partwise.structures.graphs.model`, with nodes as variables and labels as states. Needs an engine of
-            factor graphs as ``inference``.
+            factor graphs.
+        inference : str, optional
+            Another inference than that of training, such as ``ad3`` for constraints on a model of cuts.
         """
-        used, space = self._ready(graphs, pinned, constraints)
-        found = self._decode(space, self.encoder_.features(used), self.theta_)
+        used, space = self._ready(graphs, pinned, constraints, inference)
+        found = self._decode(space, self._features(used, inference), self.theta_)
         return [self.encoder_.labels(graph, codes) for graph, codes in zip(used, found, strict=True)]
 
     def predict_marginals(
-        self, graphs: Sequence[AttributedGraph], *, pinned: Sequence[Mapping[int, Any] | None] | None = None
+        self,
+        graphs: Sequence[AttributedGraph],
+        *,
+        pinned: Sequence[Mapping[int, Any] | None] | None = None,
+        inference: str | None = None,
     ) -> list[Any]:
         """P(y_j = b) for every node and label, one (N, L) array per graph; a list of arrays where types differ in L.
 
         As good as the inference: exact, or the beliefs of an approximation. At the loss's own inverse temperature, 1
         where that is infinite.
         """
-        used, space = self._ready(graphs, pinned)
+        used, space = self._ready(graphs, pinned, None, inference)
         if "marginals" not in space.oracles:
             raise CapabilityError(
-                f"{type(space).__name__} has no marginals; train with interaction='full' and an engine of factor "
-                "graphs, or see predict_margins"
+                f"{type(space).__name__} has no marginals; say inference='trw', 'loopy_bp' or 'junction_tree', or "
+                "see predict_margins"
             )
         beta = self._settings()[1].beta
-        features, found = self.encoder_.features(used), []
+        features, found = self._features(used, inference), []
         for i, graph in enumerate(used):
             scores = (beta if np.isfinite(beta) else 1.0) * features.scores(i, self.theta_)
             atoms = space.marginals(i, scores)[1][: space.n_atoms(i)]
@@ -296,7 +311,7 @@ class GraphLabeler(StoredModel, Estimator):
         used, space = self._ready(graphs, None)
         if not hasattr(space, "max_marginals"):
             raise CapabilityError(f"{type(space).__name__} has no max-marginals; see predict_marginals")
-        features = self.encoder_.features(used)
+        features = self._features(used)
         tables = [space.max_marginals(i, features.scores(i, self.theta_)) for i in range(len(used))]
         return [table[:, 1] - table[:, 0] for table in tables]
 
