@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise.exceptions import InputError
+from partwise.features.base import LARGEST
 
 __all__ = ["RowMatrix", "Vocabulary", "dense_rows", "input_kind"]
 
@@ -250,13 +251,14 @@ def lengths_to_offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
 
 
 def check_finite(values: NDArray[Any], indptr: NDArray[Any], offsets: NDArray[np.int64]) -> None:
-    """NaN or infinite feature values are an error that names the sequence and the position."""
-    bad = np.flatnonzero(~np.isfinite(values))
+    """Feature values that are not finite, or whose squares are not, are an error that names sequence and position."""
+    bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
     if len(bad):
         row = int(np.searchsorted(indptr, bad[0], side="right")) - 1
         i = int(np.searchsorted(offsets, row, side="right")) - 1
         raise InputError(
-            f"feature value {values[bad[0]]} at position {row - offsets[i]} of sequence {i}; expected finite"
+            f"feature value {values[bad[0]]} at position {row - offsets[i]} of sequence {i}; expected finite, "
+            f"and at most {LARGEST:g}: larger ones overflow when they are squared"
         )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from partwise._math import fill
 from partwise.exceptions import InputError
 from partwise.features.base import (
+    LARGEST,
     Features,
     Floats,
     Stack,
@@ -98,12 +99,12 @@ class PartFeatures(Features):
                 raise InputError(f"block {b} of features {sizes}")
             if x.ndim != 2 or offsets[-1] != len(x):
                 raise InputError(f"block {b} of features has shape {x.shape}; expected {offsets[-1]} rows")
-            if not np.isfinite(x).all():
-                row = int(np.argmax(~np.isfinite(x).all(axis=1)))
+            usable = np.abs(x) <= LARGEST
+            if not usable.all():
+                row = int(np.argmax(~usable.all(axis=1)))
                 i = int(np.searchsorted(offsets, row, side="right")) - 1
-                raise InputError(
-                    f"block {b} of features holds NaN or infinity at part {row - offsets[i]} of instance {i}"
-                )
+                what = f"more than {LARGEST:g}" if np.isfinite(x).all() else "NaN or infinity"
+                raise InputError(f"block {b} of features holds {what} at part {row - offsets[i]} of instance {i}")
             packs.append(PartRows(offsets, x, base))
             base += x.shape[1]
         self._dim, self._pack = base, packs[-1]
