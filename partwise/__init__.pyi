@@ -8,6 +8,7 @@ from partwise.costs import PartCost as PartCost
 from partwise.estimation.base import load_model as load_model
 from partwise.estimation.structured import StructuredClassifier as StructuredClassifier
 from partwise.graphs.labeler import GraphLabeler as GraphLabeler
+from partwise.graphs.markov_network import MarkovNetwork as MarkovNetwork
 from partwise.learners.cutting_plane import NSlack as NSlack
 from partwise.learners.cutting_plane import OneSlack as OneSlack
 from partwise.learners.eg import EG as EG
@@ -51,6 +52,8 @@ from partwise.structures.associative import AssociativeGraph as AssociativeGraph
 from partwise.structures.base import Structure as Structure
 from partwise.structures.chain import Chain as Chain
 from partwise.structures.cut import Cut as Cut
+from partwise.structures.factor_graph import FactorGraph as FactorGraph
+from partwise.structures.graphs.model import Graph as Graph
 from partwise.structures.matching import Matching as Matching
 from partwise.structures.multiclass import Multiclass as Multiclass
 from partwise.structures.second_order import SecondOrderTree as SecondOrderTree

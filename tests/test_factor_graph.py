@@ -8,11 +8,12 @@ import pytest
 import scipy.optimize
 from graph_oracles import Floats, enumerate_graph, random_graph
 
-from partwise.exceptions import CapabilityError, InputError, ParameterError
+from partwise.exceptions import CapabilityError, InputError, ParameterError, SolverError
 from partwise.features import MatrixFeatures
 from partwise.problem import Problem
 from partwise.structures import FactorGraph, Graph
 from partwise.structures.base import score_of
+from partwise.structures.factor_graph import ENGINES
 from partwise.structures.graphs import model
 from partwise.testing import Enumeration
 
@@ -48,8 +49,8 @@ def acyclic(space: FactorGraph) -> bool:
 # Bounds
 
 
-def test_tree_reweighted_bound_and_exactness_on_trees() -> None:
-    """1,000 graphs, hard factors, −inf: log Z never below the truth however few sweeps; exact without cycles."""
+def test_bounds_of_log_z_and_exactness_on_trees() -> None:
+    """1,000 graphs, hard factors, −inf: TRW ≥ log Z ≥ mean field however few sweeps; TRW exact without cycles."""
     rng = np.random.default_rng(0)
     forests = 0
     for trial in range(1000):
@@ -61,6 +62,10 @@ def test_tree_reweighted_bound_and_exactness_on_trees() -> None:
         value, mean = space.marginals(0, scores)
         truth = instance.log_partition(scores)
         assert value >= truth - 1e-9 * (1 + abs(truth)), trial
+        below, spread = FactorGraph([graph], inference="mean_field", max_iter=20).marginals(0, scores)
+        assert below <= truth + 1e-9 * (1 + abs(truth)), trial
+        if below > -np.inf:  # attained: a distribution of outputs, whose entropy is the rest of the bound
+            assert below >= score_of(scores, spread) - 1e-9
         if acyclic(space):
             forests += 1
             np.testing.assert_allclose(value, truth, rtol=0, atol=1e-8)
@@ -162,6 +167,48 @@ def test_ad3_bound_holds_from_the_first_iteration() -> None:
                 assert space.convergence("argmax")[0, 3] >= instance.values(scores).max() - 1e-9
 
 
+def test_branch_and_bound_and_iterated_modes() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        graph = random_graph(rng, int(rng.integers(0, 4)), n=int(rng.integers(2, 7)))
+        instance = enumerate_graph(graph)
+        scores = draw_scores(rng, instance, 2.0)
+        best = instance.values(scores).max()
+        exact = FactorGraph([graph], inference="branch_and_bound", max_iter=30)
+        parts = exact.argmax(0, scores)
+        np.testing.assert_allclose(score_of(scores, parts), best, rtol=0, atol=1e-6)
+        rounded = FactorGraph([graph], inference="ad3", max_iter=30).solve(0, scores)
+        assert rounded.value <= best + 1e-9 and rounded.bound >= best - 1e-9
+        modes = FactorGraph([graph], inference="mean_field")
+        found = modes.argmax(0, scores)
+        assert modes.allows(0, found) and score_of(scores, found) <= best + 1e-9
+
+
+def test_time_limit_of_branch_and_bound() -> None:
+    """A frustrated grid: an output and its gap at the end of the time, an error from argmax."""
+    rng = np.random.default_rng(9)
+    node = np.arange(64).reshape(8, 8)
+    across, down = np.stack([node[:, :-1], node[:, 1:]], -1), np.stack([node[:-1], node[1:]], -1)
+    graph = Graph([3] * 64, np.concatenate([across.reshape(-1, 2), down.reshape(-1, 2)]))
+    scores = np.concatenate([0.1 * rng.normal(size=192), 3.0 * rng.normal(size=9 * 112)])
+    space = FactorGraph([graph], inference="branch_and_bound", max_iter=10, time_limit=0.05)
+    found = space.solve(0, scores)
+    assert found.status == "time limit" and found.gap > 0
+    best = FactorGraph([graph], inference="junction_tree").solve(0, scores).value
+    assert found.value <= best + 1e-9 <= found.bound + 2e-9
+    with pytest.raises(SolverError, match=r"met its time limit of 0\.05 s"):
+        space.argmax(0, scores)
+
+
+def test_gibbs_chain_agrees_with_the_marginals() -> None:
+    rng = np.random.default_rng(10)
+    graph = Graph([2, 3, 2], [(0, 1), (1, 2), (0, 2)], [model.budget([(0, 1), (1, 2), (2, 1)], 2)])
+    space = FactorGraph([graph])
+    scores = rng.normal(size=space.n_parts(0))
+    draws = space.gibbs_chain(0, scores, 40_000, rng)
+    np.testing.assert_allclose(draws.mean(axis=0), space.marginals(0, scores)[1], atol=0.015)
+
+
 # --------------------------------------------------------------------------------------------------
 # Junction trees
 
@@ -255,9 +302,10 @@ def test_latent_variables_through_partial_gold() -> None:
 
 def test_guarantees() -> None:
     graph = Graph([2, 2], [(0, 1)])
-    found = {name: FactorGraph([graph], inference=name) for name in ("junction_tree", "loopy_bp", "trw", "ad3")}
+    found = {name: FactorGraph([graph], inference=name) for name in ENGINES}
     assert {name: space.guarantee("argmax") for name, space in found.items()} == {
-        "junction_tree": "exact", "loopy_bp": "none", "trw": "outer", "ad3": "outer",
+        "junction_tree": "exact", "loopy_bp": "none", "trw": "outer", "ad3": "outer", "mean_field": "inner",
+        "branch_and_bound": "exact",
     }  # fmt: skip
     assert found["trw"].guarantee("marginals") == "outer" and found["loopy_bp"].guarantee("marginals") == "none"
     with pytest.raises(CapabilityError, match="FactorGraph has no marginals"):

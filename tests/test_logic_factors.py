@@ -103,7 +103,7 @@ def test_quadratic_subproblems_of_tables() -> None:
         bits = np.array([[float(d[j] == x) for j, x in columns] for d in digits]).reshape(size, -1)
         capacity = bits.shape[1] + 2
         configs, weights = np.zeros(capacity, np.int64), np.zeros(capacity)
-        scratch = np.empty((capacity, capacity)), np.empty((capacity, capacity))
+        scratch = np.empty((capacity, capacity)), np.empty((capacity, capacity)), np.empty((4, capacity))
         count = 0
         for _ in range(2):  # from nothing, then from the last answer for another point
             point[point != 0] += 0.1 * rng.normal(size=(point != 0).sum())

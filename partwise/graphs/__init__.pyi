@@ -7,6 +7,11 @@ from partwise.graphs.build import superpixel_edges as superpixel_edges
 from partwise.graphs.images import pixel_features as pixel_features
 from partwise.graphs.images import superpixel_graph as superpixel_graph
 from partwise.graphs.labeler import GraphLabeler as GraphLabeler
+from partwise.graphs.markov_network import MarkovNetwork as MarkovNetwork
 from partwise.graphs.scans import ScanFeatures as ScanFeatures
 from partwise.graphs.scans import shape_features as shape_features
 from partwise.graphs.scans import spin_images as spin_images
+from partwise.graphs.uai import UaiModel as UaiModel
+from partwise.graphs.uai import read_evidence as read_evidence
+from partwise.graphs.uai import read_uai as read_uai
+from partwise.graphs.uai import write_uai as write_uai

@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partwise.exceptions import InputError, ParameterError, unknown_name
+from partwise.exceptions import InputError, ParameterError, SolverError, unknown_name
 from partwise.structures._graph_input import NodeAtoms
-from partwise.structures.base import CompiledStructure, Floats, Polytope
-from partwise.structures.graphs import belief, domains, junction, relaxed
+from partwise.structures.base import CompiledStructure, Floats, Polytope, Solution, score_of
+from partwise.structures.graphs import belief, domains, junction, mean_field, relaxed
 from partwise.structures.graphs.ad3 import Ad3Settings
+from partwise.structures.graphs.branch import branch_and_bound
+from partwise.structures.graphs.contradiction import contradiction
 from partwise.structures.graphs.forests import spanning_forests
 from partwise.structures.graphs.junction_tree import Tree, build_tree, too_wide
 from partwise.structures.graphs.messages import Schedule
 from partwise.structures.graphs.model import Graph
 from partwise.structures.graphs.pack import pack_graphs, violated
+from partwise.structures.graphs.search import dive, run_gibbs, whole_output
 from partwise.structures.registry import register_structure
 
 __all__ = ["ENGINES", "FactorGraph"]
@@ -26,6 +29,7 @@ __all__ = ["ENGINES", "FactorGraph"]
 Ints = NDArray[np.int64]
 
 
+SWEEPS = 100  # of sequential messages before AD³, at most
 SHARE = 0.1  # of the largest residual: factors with less wait for a later sweep
 
 
@@ -41,6 +45,8 @@ ENGINES = {
     "junction_tree": Engine({}, "exact, for graphs of small treewidth"),
     "loopy_bp": Engine({"argmax": "none", "marginals": "none"}, "belief propagation; exact on trees"),
     "trw": Engine({"argmax": "outer", "marginals": "outer"}, "log Z and the best score are never below the truth"),
+    "mean_field": Engine({"argmax": "inner", "marginals": "inner"}, "log Z is never above the truth"),
+    "branch_and_bound": Engine({}, "the best output by branch and bound on AD³"),
     "ad3": Engine({"argmax": "outer"}, "the linear relaxation, certified where it is tight"),
 }
 
@@ -65,6 +71,8 @@ class FactorGraph(CompiledStructure):
         ``junction_tree``    exact (also k-best and samples)                exact
         ``trw``              outer: AD³                                     outer: an upper bound
         ``ad3``              outer: value ≥ the best score, fractional      none
+        ``branch_and_bound`` exact, or an error after ``time_limit``        none
+        ``mean_field``       inner: no single change improves it            inner: a lower bound
         ``loopy_bp``         none: max-product; exact on trees              none: Bethe; exact on trees
         ===================  =============================================  ==================================
     max_table : int
@@ -82,6 +90,8 @@ class FactorGraph(CompiledStructure):
     warm_start : bool
         Start from the messages or multipliers of the last call for the same instance. Answers then depend on earlier
         calls, within the tolerance.
+    time_limit : float, optional
+        Seconds for one search of ``branch_and_bound``; :meth:`solve` returns what was found when they are over.
     allowed : sequence of (n_atoms,) bool arrays, optional
         States that evidence leaves open; :meth:`given` makes them.
 
@@ -114,6 +124,7 @@ class FactorGraph(CompiledStructure):
         damping: float = 0.0,
         n_trees: int = 4,
         warm_start: bool = False,
+        time_limit: float | None = None,
         allowed: Sequence[ArrayLike] | None = None,
     ) -> None:
         self.graphs = list(graphs)
@@ -134,6 +145,9 @@ class FactorGraph(CompiledStructure):
             raise ParameterError("damping", "FactorGraph", "in [0, 1)", damping)
         if n_trees < 1:
             raise ParameterError("n_trees", "FactorGraph", "at least 1", n_trees)
+        if time_limit is not None and not time_limit > 0:
+            raise ParameterError("time_limit", "FactorGraph", "a positive number of seconds", time_limit)
+        self.time_limit = time_limit
         self.max_table, self.n_trees, self.warm_start = int(max_table), int(n_trees), bool(warm_start)
         self.max_iter, self.tolerance, self.gap, self.damping = max_iter, float(tolerance), float(gap), float(damping)
         self.graph = pack_graphs(self.graphs, self._allowed(allowed))
@@ -157,39 +171,9 @@ class FactorGraph(CompiledStructure):
         for i, graph in enumerate(self.graphs):
             if not graph.hard and not len(self.graph.allowed):
                 continue
-            scores = np.zeros(self._n_parts(i))
-            open_atoms = np.ones(self.n_atoms(i), np.uint8)
-            reason = np.full(self.n_atoms(i), -1, np.int64)
-            domains.open_states(self.graph, i, scores, open_atoms)
-            fault = int(domains.propagate(self.graph, i, scores, open_atoms, reason))
-            if fault >= 0:
-                raise InputError(self._contradiction(i, fault, open_atoms, reason))
-
-    def _contradiction(self, i: int, fault: int, open_atoms: NDArray[np.uint8], reason: Ints) -> str:
-        """Words for the factors by which the variables of a fault lost their states, and by which those lost theirs."""
-        space, graph = self.graph, self.graphs[i]
-        first, last, base = space.factor_start[i], space.factor_start[i + 1], space.node_start[i]
-        waiting, named = ([int(fault - last)], []) if fault >= last else ([], [fault])
-        nodes, factors = set(waiting), set(named)
-        waiting += [int(v) for f in named for v in space.slot_node[space.slot_start[f] : space.slot_start[f + 1]]]
-        nodes |= set(waiting)
-        evident = set()
-        while waiting:
-            v = waiting.pop()
-            for atom in range(space.atom_start[v], space.atom_start[v + 1]):
-                local = atom - space.atom_start[base]
-                if open_atoms[local] == 0 and reason[local] < 0:
-                    evident.add(int(v - base))
-                if reason[local] >= 0 and int(reason[local]) not in factors:
-                    f = int(reason[local])
-                    factors.add(f)
-                    more = [int(u) for u in space.slot_node[space.slot_start[f] : space.slot_start[f + 1]]]
-                    waiting += [u for u in more if u not in nodes]
-                    nodes |= set(more)
-        hard = [f - first - graph.n_factors for f in sorted(factors)]
-        words = "; ".join(str(graph.hard[h]) for h in hard if 0 <= h < len(graph.hard))
-        states = f"evidence on variables {sorted(evident)}" if evident else ""
-        return f"the hard factors of instance {i} contradict one another: {'; '.join(filter(None, [words, states]))}"
+            words = contradiction(self.graph, graph, i)
+            if words is not None:
+                raise InputError(f"the hard factors of instance {i} contradict one another: {words}")
 
     def _choose(self, inference: str) -> str:
         """The engine, with what it prepares once."""
@@ -211,9 +195,11 @@ class FactorGraph(CompiledStructure):
         length, log = len(self.graph.edge_bit) if self.warm_start else 0, np.zeros((len(self), 4))
         sweeps, steps = (self.max_iter, self.max_iter) if self.max_iter is not None else (200, 1000)
         schedule = Schedule(sweeps, self.tolerance, self.damping, SHARE)
-        settings = Ad3Settings(steps, self.tolerance, self.gap, 5)
+        settings = Ad3Settings(steps, self.tolerance, self.gap, 5, SWEEPS)
+        if self.inference == "mean_field":
+            return mean_field.MeanFieldSpace(self.graph, schedule, log)
         search = relaxed.RelaxedSpace(self.graph, settings, np.zeros(length), log)
-        if self.inference == "ad3":
+        if self.inference in ("ad3", "branch_and_bound"):
             return search
         weighted = self.inference == "trw"
         sums = belief.MessageSpace(self.graph, self._forests, schedule, weighted, np.zeros(length), np.zeros_like(log))
@@ -221,12 +207,19 @@ class FactorGraph(CompiledStructure):
 
     @property
     def pack(self) -> Any:
-        return self._pack
+        """The arrays of the engine; branch and bound is a search in Python, so its pack is the structure."""
+        return self if self.inference == "branch_and_bound" else self._pack
 
     def __len__(self) -> int:
         return len(self.graphs)
 
-    def _n_parts(self, i: int) -> int:
+    def instance_sizes(self) -> tuple[Ints, Ints]:
+        """As ``part_count`` and ``work_size`` have it, in closed form: nothing to compile."""
+        space = self.graph
+        parts = np.diff(space.atom_start[space.node_start]) + np.diff(space.config_start[space.factor_start])
+        return parts, np.zeros(len(self), np.int64) if self._tree is None else self._tree.work
+
+    def n_parts(self, i: int) -> int:
         a, b = self.graph.factor_start[i], self.graph.factor_start[i + 1]
         return self.n_atoms(i) + int(self.graph.config_start[b] - self.graph.config_start[a])
 
@@ -310,7 +303,7 @@ class FactorGraph(CompiledStructure):
 
     def encode(self, i: int, y: ArrayLike) -> Floats:
         """χ(y) of the states y of the variables."""
-        parts = np.zeros(self._n_parts(i))
+        parts = np.zeros(self.n_parts(i))
         parts[self._numbers(i, y)] = 1.0
         return parts
 
@@ -323,7 +316,23 @@ class FactorGraph(CompiledStructure):
         return offsets, flat, np.ones(len(flat))
 
     def decode(self, i: int, parts: Floats) -> Ints:
-        """The state of largest weight of every variable."""
+        """The state of largest weight of every variable; where hard factors forbid those, states near to them.
+
+        Fractional parts of a relaxation may round to no output: then variables are settled one by one, the surest
+        first, and what follows from them by the hard factors is settled with them.
+        """
+        y = self._largest(i, parts)
+        if self.guarantee("argmax") != "outer" or not self.constrained or self._fault(i, y) is None:
+            return y
+        weights = np.ascontiguousarray(parts[: self.n_atoms(i)], float)
+        zeros = np.zeros(self.n_parts(i))
+        open_atoms, reason = np.ones(len(weights), np.uint8), np.full(len(weights), -1, np.int64)
+        domains.open_states(self.graph, i, zeros, open_atoms)
+        domains.propagate(self.graph, i, zeros, open_atoms, reason)
+        found = np.zeros_like(y)
+        return found if dive(self.graph, i, zeros, weights, open_atoms, found) else y
+
+    def _largest(self, i: int, parts: Floats) -> Ints:
         states = self.graphs[i].states
         atoms = np.asarray(parts, float)[: self.n_atoms(i)]
         if (states == states[0]).all():
@@ -339,10 +348,10 @@ class FactorGraph(CompiledStructure):
         return len(self.graph.allowed) > 0 or any(graph.hard for graph in self.graphs)
 
     def allows(self, i: int, parts: Floats) -> bool:
-        return self._fault(i, self.decode(i, parts)) is None
+        return self._fault(i, self._largest(i, parts)) is None
 
     def forbidden_part(self, i: int, parts: Floats) -> str:
-        return self._fault(i, self.decode(i, parts)) or "nothing is forbidden"
+        return self._fault(i, self._largest(i, parts)) or "nothing is forbidden"
 
     def _fault(self, i: int, y: Ints) -> str | None:
         if len(self.graph.allowed):
@@ -357,13 +366,70 @@ class FactorGraph(CompiledStructure):
         factor = self.graphs[i].hard[f - self.graph.factor_start[i] - self.graphs[i].n_factors]
         return f"the states are forbidden by the constraints: {factor}"
 
+    def argmax(self, i: int, scores: ArrayLike) -> Floats:
+        """The parts of the best output, or what the engine has for it; see the table of engines."""
+        if self.inference != "branch_and_bound":
+            return super().argmax(i, scores)
+        found = self.solve(i, scores)
+        if found.status != "optimal":
+            raise SolverError(
+                f"the search for the best output of instance {i} met its time limit of {self.time_limit:g} s; the "
+                f"output found has score {found.value:g}, the best may have {found.bound:g}; solve() returns it"
+            )
+        return found.parts
+
+    def solve(self, i: int, scores: ArrayLike) -> Solution:
+        """An output of large score with a bound of every other's; with ``branch_and_bound`` the best of all."""
+        values, _, parts = self._checked_scores(i, scores)
+        if self.inference == "branch_and_bound":
+            found = branch_and_bound(self.graph, i, values, self._pack.settings, self.time_limit)
+            if found.states is None:
+                if found.bound == -np.inf:
+                    raise InputError(f"no output of instance {i} has a finite score")
+                raise SolverError(f"no output of instance {i} was found within {self.time_limit:g} s")
+            status = "optimal" if found.bound <= found.value else "time limit"
+            return Solution(self.encode(i, found.states), found.value, found.bound, status)
+        if self.guarantee("argmax") != "outer":
+            return super().solve(i, values)
+        ceiling = self.bound(i, values)
+        parts = super().argmax(i, values)
+        output = self.encode(i, self.decode(i, parts))
+        attained = score_of(values, output)
+        return Solution(output, attained, ceiling, "optimal" if np.array_equal(output, parts) else "rounded")
+
+    def _checked_scores(self, i: int, scores: ArrayLike) -> tuple[Floats, Floats, Floats]:
+        values = np.ascontiguousarray(scores, float)
+        if values.shape != (self.n_parts(i),):
+            raise InputError(f"scores of instance {i} have shape {values.shape}; expected ({self.n_parts(i)},)")
+        if np.isnan(values).any() or np.isposinf(values).any():
+            raise InputError(f"scores of instance {i} hold NaN or +inf at part {int(np.argmax(~(values < np.inf)))}")
+        return values, np.zeros(0), np.zeros(len(values))
+
+    def gibbs_chain(
+        self, i: int, scores: ArrayLike, size: int, rng: np.random.Generator, *, burn_in: int = 100, thin: int = 1
+    ) -> Floats:
+        """``size`` states of a Gibbs chain that changes one variable at a time, for checking other engines.
+
+        It needs nothing but finite scores, but hard factors may keep it from reaching every output.
+        """
+        values, _, _ = self._checked_scores(i, scores)
+        open_atoms, reason = np.ones(self.n_atoms(i), np.uint8), np.full(self.n_atoms(i), -1, np.int64)
+        y = np.zeros(len(self.graphs[i].states), np.int64)
+        tight = domains.open_states(self.graph, i, values, open_atoms)
+        blocked = tight and domains.propagate(self.graph, i, values, open_atoms, reason) >= 0
+        if blocked or not whole_output(self.graph, i, values, open_atoms, y):
+            raise InputError(f"no output of instance {i} to start from was found")
+        draws = np.zeros((size, self.n_parts(i)))
+        run_gibbs(self.graph, i, values, y, rng.integers(2**64, dtype=np.uint64), burn_in, thin, draws)
+        return draws
+
     def convergence(self, oracle: str) -> Floats:
         """What the last call of an oracle did for each instance, (n, 4): iterations, residual, status, value.
 
         Status 0: not converged; 1: converged; 2: the output is certified as the best. Exact engines need no iterations.
         """
         pack = self._pack
-        if self.inference == "junction_tree":
+        if self.inference in ("junction_tree", "branch_and_bound"):
             return np.tile([0.0, 0.0, 2.0, np.nan], (len(self), 1))
         if self.inference == "trw":
             pack = pack.search if oracle == "argmax" else pack.sums

@@ -32,6 +32,7 @@ from partwise.structures.oracles import argmax, part_count, work_size
 
 __all__ = ["Ad3Settings", "LocalTables", "solve_relaxation"]
 
+AHEAD = 1.5  # over-relaxation: copies count this much more than what p was
 STRUCTURE_SET = 40  # outputs that the active set of a structured factor may hold
 
 
@@ -42,6 +43,7 @@ class Ad3Settings(NamedTuple):
     tolerance: float
     gap: float  # relative to 1 + |bound|
     every: int  # iterations between two evaluations of the bound
+    sweeps: int  # of sequential messages before the first iteration, at most
 
 
 class LocalTables(NamedTuple):
@@ -165,6 +167,7 @@ class FactorScratch(NamedTuple):
     table: NDArray[np.float64]
     gram: NDArray[np.float64]
     lower: NDArray[np.float64]
+    rows: NDArray[np.float64]  # (4, capacity)
     sizes: NDArray[np.int64]  # (slots,)
     strides: NDArray[np.int64]
     active: NDArray[np.int64]
@@ -185,8 +188,9 @@ def factor_scratch(space, i, local):
                 states = max(states, space.atom_start[space.slot_node[s] + 1] - space.atom_start[space.slot_node[s]])
     return FactorScratch(
         np.empty((slots, states)), np.empty((slots, states)), np.empty(configs), np.empty(configs),
-        np.empty((capacity, capacity)), np.empty((capacity, capacity)), np.empty(slots, np.int64),
-        np.empty(slots, np.int64), np.empty(slots, np.int64), np.empty(slots), np.empty(slots),
+        np.empty((capacity, capacity)), np.empty((capacity, capacity)), np.empty((4, capacity)),
+        np.empty(slots, np.int64), np.empty(slots, np.int64), np.empty(slots, np.int64), np.empty(slots),
+        np.empty(slots),
     )  # fmt: skip
 
 
@@ -242,7 +246,7 @@ def solve_factor(space, i, f, local, eta, point, scratch, copies):
             scratch.table[c] = table[c] / eta
         count = active_set_table(scratch.table, size, scratch.sizes, scratch.strides, scratch.active, n, scratch.point,
                                  scratch.field, scratch.values, local.configs[low:high], local.weights[low:high],
-                                 local.held[g], scratch.gram, scratch.lower)  # fmt: skip
+                                 local.held[g], scratch.gram, scratch.lower, scratch.rows)  # fmt: skip
         local.held[g] = count
         for j in range(n):
             at, states = space.edge_start[a + j], scratch.sizes[j]
@@ -306,6 +310,35 @@ def factor_bound(space, i, f, local, price, scratch):
 
 
 @kernel
+def live_edges(space, i, local):
+    """1 for the edges that carry a copy of a free bit."""
+    first = space.factor_start[i]
+    bit_base = space.bit_start[space.node_start[i]]
+    start = space.edge_start[space.slot_start[first]]
+    live = np.zeros(space.edge_start[space.slot_start[space.factor_start[i + 1]]] - start, np.uint8)
+    for f in range(first, space.factor_start[i + 1]):
+        if local.kind[f - first] != SATISFIED:
+            for e in range(space.edge_start[space.slot_start[f]], space.edge_start[space.slot_start[f + 1]]):
+                live[e - start] = local.fixed[space.edge_bit[e] - bit_base] < 0
+    return live
+
+
+@kernel
+def price_bound(space, i, local, live, lam, point, scratch):
+    """Σ_C max over its configurations of scores and prices θ_b/d_b + λ_e: an upper bound for any λ with Σ_e λ_e = 0."""
+    first = space.factor_start[i]
+    bit_base = space.bit_start[space.node_start[i]]
+    edge_base = space.edge_start[space.slot_start[first]]
+    for e in range(lam.shape[0]):
+        point[e] = local.share[space.edge_bit[e + edge_base] - bit_base] + lam[e] if live[e] != 0 else 0.0
+    total = 0.0
+    for f in range(first, space.factor_start[i + 1]):
+        if local.kind[f - first] != SATISFIED:
+            total += factor_bound(space, i, f, local, point, scratch)
+    return total
+
+
+@kernel
 def solve_relaxation(space, i, extra, bits, open_atoms, local, settings, eta, lam, more, p, primal):
     """Runs AD³ from the multipliers λ; p ← relaxed bits. Returns (bound, iterations, residual, η).
 
@@ -316,12 +349,7 @@ def solve_relaxation(space, i, extra, bits, open_atoms, local, settings, eta, la
     bit_base = space.bit_start[space.node_start[i]]
     edge_base = space.edge_start[space.slot_start[first]]
     n_edges, n_bits = lam.shape[0], p.shape[0]
-    live = np.zeros(n_edges, np.uint8)  # edges that carry a copy of a free bit
-    for f in range(first, last):
-        if local.kind[f - first] != SATISFIED:
-            for e in range(space.edge_start[space.slot_start[f]], space.edge_start[space.slot_start[f + 1]]):
-                if local.fixed[space.edge_bit[e] - bit_base] < 0:
-                    live[e - edge_base] = 1
+    live = live_edges(space, i, local)
     size = part_count(extra, i)
     work, spot, near = np.empty(work_size(extra, i)), np.empty(size), np.empty(size)
     vertices, mix, held = np.empty((STRUCTURE_SET if size > 0 else 0, size)), np.empty(STRUCTURE_SET), 0
@@ -350,13 +378,14 @@ def solve_relaxation(space, i, extra, bits, open_atoms, local, settings, eta, la
                 solve_factor(space, i, f, local, eta, point, scratch, copies)
             for e in range(start, stop):
                 if live[e - edge_base] != 0:
-                    sums[space.edge_bit[e] - bit_base] += copies[e - edge_base]
+                    b = space.edge_bit[e] - bit_base
+                    sums[b] += AHEAD * copies[e - edge_base] + (1.0 - AHEAD) * p[b]
         if size > 0:
             for r in range(size):
                 spot[r] = p[bits[r]] + (local.share[bits[r]] + more[r]) / eta
             held = project_structure(extra, i, spot, work, vertices, mix, held, near)
             for r in range(size):
-                sums[bits[r]] += near[r]
+                sums[bits[r]] += AHEAD * near[r] + (1.0 - AHEAD) * p[bits[r]]
         gap_dual = gap_primal = 0.0
         weight = 0.0
         for b in range(n_bits):
@@ -368,23 +397,18 @@ def solve_relaxation(space, i, extra, bits, open_atoms, local, settings, eta, la
                 weight += local.degree[b]
         for e in range(n_edges):
             if live[e] != 0:
-                d = copies[e] - p[space.edge_bit[e + edge_base] - bit_base]
-                lam[e] -= eta * d
-                gap_primal += d * d
+                b = space.edge_bit[e + edge_base] - bit_base
+                lam[e] -= eta * (AHEAD * copies[e] + (1.0 - AHEAD) * old[b] - p[b])
+                gap_primal += (copies[e] - p[b]) ** 2
         for r in range(size):
-            d = near[r] - p[bits[r]]
-            more[r] -= eta * d
-            gap_primal += d * d
+            b = bits[r]
+            more[r] -= eta * (AHEAD * near[r] + (1.0 - AHEAD) * old[b] - p[b])
+            gap_primal += (near[r] - p[b]) ** 2
         gap_primal, gap_dual = np.sqrt(gap_primal / max(weight, 1.0)), np.sqrt(gap_dual / max(weight, 1.0))
         residual = max(gap_primal, gap_dual)
         done = residual <= settings.tolerance
         if done or iteration % settings.every == 0 or iteration == settings.max_iter:
-            for e in range(n_edges):
-                point[e] = local.share[space.edge_bit[e + edge_base] - bit_base] + lam[e] if live[e] != 0 else 0.0
-            bound = 0.0
-            for f in range(first, last):
-                if local.kind[f - first] != SATISFIED:
-                    bound += factor_bound(space, i, f, local, point, scratch)
+            bound = price_bound(space, i, local, live, lam, point, scratch)
             if size > 0:
                 for r in range(size):
                     spot[r] = local.share[bits[r]] + more[r]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -69,6 +69,27 @@ class Hard:
     budget: int = 0
     allowed: NDArray[np.uint8] | None = None
     name: str = ""
+
+    def holds(self, states: Mapping[int, int]) -> bool:
+        """Whether the condition holds for {variable: state}.
+
+        Examples
+        --------
+        >>> exactly_one([0, 1]).holds({0: 1, 1: 0}), exactly_one([0, 1]).holds({0: 1, 1: 1})
+        (True, False)
+        """
+        if self.allowed is not None:
+            return bool(self.allowed[tuple(states[a.variable] for a in self.literals)])
+        truth = [(states[a.variable] == a.state) != a.negated for a in self.literals]
+        true = sum(truth)
+        return {
+            logic.XOR: true == 1,
+            logic.AT_MOST_ONE: true <= 1,
+            logic.OR: true > 0,
+            logic.OR_OUTPUT: truth[-1] == (true - truth[-1] > 0),
+            logic.BUDGET: true <= self.budget,
+            logic.EQUAL: true in (0, len(truth)),
+        }[self.kind]
 
     def __str__(self) -> str:
         words = ", ".join(

@@ -42,12 +42,11 @@ def pair_attractive(a, b, c):
 
 
 @kernel
-def solve_weights(gram, gains, k, lower, w):
+def solve_weights(gram, gains, k, lower, x, y, w):
     """w ← argmin ½wᵀGw − gains·w with Σw = 1, by a Cholesky factor of G + 11ᵀ. Returns (failed row or −1, τ).
 
     τ = gains_j − (Gw)_j for every j. A row fails where its vertex is an affine combination of those before it.
     """
-    x, y = np.empty(k), np.empty(k)
     for r in range(k):
         for c in range(r + 1):
             total = gram[r, c] + 1.0
@@ -149,15 +148,15 @@ def best_config(table, size, sizes, strides, n, field, values):
 
 @kernel
 def active_set_table(
-    table, size, sizes, strides, active, n, point, field, values, configs, weights, count, gram, lower
+    table, size, sizes, strides, active, n, point, field, values, configs, weights, count, gram, lower, rows
 ):
     """Weights of few configurations that solve the subproblem; returns how many.
 
     table (size,): scores; point[j, x]: a for the bit of state x (0 for state 0 of two, and where active[j] = 0).
-    configs, weights (capacity,): the active set, ``count`` of them on entry. field, values, gram, lower: scratch.
+    configs, weights (capacity,): the active set, ``count`` of them on entry. field, values, gram, lower, rows: scratch.
     """
     capacity = configs.shape[0]
-    gains, w, z = np.empty(capacity), np.empty(capacity), np.empty(point.shape)
+    gains, w, x, y = rows[0], rows[1], rows[2], rows[3]
     if count == 0:
         best, _ = best_config(table, size, sizes, strides, n, point, values)
         configs[0], weights[0], count = best, 1.0, 1
@@ -170,7 +169,7 @@ def active_set_table(
         for j in range(n):
             gains[r] += point[j, (configs[r] // strides[j]) % sizes[j]]
     for _ in range(20 * capacity):
-        failed, level = solve_weights(gram, gains, count, lower, w)
+        failed, level = solve_weights(gram, gains, count, lower, x, y, w)
         place = -1
         if failed >= 0:  # the newest is an affine combination of the others: shift weight at no cost but the scores'
             last = count - 1
@@ -194,18 +193,15 @@ def active_set_table(
                 for c in range(r + 1):
                     gram[r, c] = gram[r + 1, c if c < place else c + 1]
             continue
-        # z = bits of the mixture, then the best configuration of the gradient
+        # the gradient: a less the bits of the mixture
         for j in range(n):
-            for x in range(sizes[j]):
-                z[j, x] = 0.0
-        for r in range(count):
-            for j in range(n):
-                z[j, (configs[r] // strides[j]) % sizes[j]] += weights[r]
-        for j in range(n):
-            for x in range(sizes[j]):
-                field[j, x] = point[j, x]
-                if active[j] != 0 and (sizes[j] > 2 or x == 1):
-                    field[j, x] -= z[j, x]
+            for state in range(sizes[j]):
+                field[j, state] = point[j, state]
+            if active[j] != 0:
+                for r in range(count):
+                    state = (configs[r] // strides[j]) % sizes[j]
+                    if sizes[j] > 2 or state == 1:
+                        field[j, state] -= weights[r]
         best, value = best_config(table, size, sizes, strides, n, field, values)
         if value <= level + SLACK * (1.0 + abs(level)) or count == capacity:
             return count
@@ -230,7 +226,8 @@ def project_structure(extra, i, point, work, vertices, weights, count, z):
     """
     capacity, n = vertices.shape
     gram, lower = np.empty((capacity, capacity)), np.empty((capacity, capacity))
-    gains, w, field = np.empty(capacity), np.empty(capacity), np.empty(n)
+    gains, w, x, y = np.empty(capacity), np.empty(capacity), np.empty(capacity), np.empty(capacity)
+    field = np.empty(n)
     if count == 0:
         if argmax(extra, i, point, work, vertices[0]) == -np.inf:
             return 0
@@ -240,7 +237,7 @@ def project_structure(extra, i, point, work, vertices, weights, count, z):
         for c in range(r + 1):
             gram[r, c] = dot(vertices[r], vertices[c])
     for _ in range(20 * capacity):
-        failed, level = solve_weights(gram, gains, count, lower, w)
+        failed, level = solve_weights(gram, gains, count, lower, x, y, w)
         place = -1
         if failed >= 0:
             last = count - 1

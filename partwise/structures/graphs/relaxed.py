@@ -8,11 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise.structures.graphs.ad3 import Ad3Settings, local_tables, solve_relaxation
+from partwise.structures.graphs.ad3 import (
+    Ad3Settings,
+    factor_scratch,
+    live_edges,
+    local_tables,
+    price_bound,
+    solve_relaxation,
+)
 from partwise.structures.graphs.belief import MessageSpace, bit_count, edge_range, prepare, start_messages
 from partwise.structures.graphs.logic import TABLE
 from partwise.structures.graphs.messages import NoStructure
 from partwise.structures.graphs.pack import GraphSpace, atom_count, config_offset, graph_parts, violated, write_output
+from partwise.structures.graphs.sequential import descend_bound
 from partwise.structures.oracles import argmax, bound, marginals, part_count, work_size
 
 __all__ = ["BoundsSpace", "RelaxedSpace", "relax", "round_bits"]
@@ -106,15 +114,26 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
     local, known = local_tables(graph, i, open_atoms, theta, scores, shift, nothing)
     first, last = edge_range(graph, i)
     lam, p = start_messages(memory, first, last), np.empty(theta.shape[0])
-    if memory.shape[0] > 0:
-        center_multipliers(graph, i, local, lam)
     start_bits(graph, i, open_atoms, p)
-    eta = score_scale(local, theta)
-    trial, spare = np.empty(y.shape[0], np.int64), np.empty(graph_parts(graph, i))
+    trial, spare = np.zeros(y.shape[0], np.int64), np.empty(graph_parts(graph, i))
     level, value, done, residual = np.inf, -np.inf, 0, np.inf
+    warm = False
+    for e in range(lam.shape[0]):
+        warm = warm or lam[e] != 0.0
+    if warm:
+        center_multipliers(graph, i, local, lam)
+    elif settings.sweeps > 0:
+        level = constant + known + start_multipliers(graph, i, local, theta, settings, lam, trial, p)
+        if violated(graph, i, trial) < 0:
+            value = write_output(graph, i, trial, scores, spare)
+            y[:] = trial
+    eta = 0.5 * score_scale(local, theta)
     chunk = 5
     while True:
-        piece = Ad3Settings(min(chunk, settings.max_iter - done), settings.tolerance, settings.gap, settings.every)
+        if level - value <= settings.gap * (1.0 + abs(level)):
+            break
+        limit = min(chunk, settings.max_iter - done)
+        piece = Ad3Settings(limit, settings.tolerance, settings.gap, settings.every, 0)
         primal = value - constant - known
         low, more, residual, eta = solve_relaxation(
             graph, i, NoStructure(0), nothing, open_atoms, local, piece, eta, lam, none, p, primal
@@ -138,6 +157,43 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
         memory[first:last] = lam
     write_relaxed(graph, i, local, scores, theta, open_atoms, p, parts)
     return max(level, value), value, done, residual
+
+
+@kernel
+def start_multipliers(graph, i, local, theta, settings, lam, y, p):
+    """λ and p from sequential messages, which descend while they pay; returns their bound."""
+    bit_base = graph.bit_start[graph.node_start[i]]
+    edge_base = graph.edge_start[graph.slot_start[graph.factor_start[i]]]
+    scratch, live = factor_scratch(graph, i, local), live_edges(graph, i, local)
+    rest, phi, point = np.zeros(theta.shape[0]), np.zeros(lam.shape[0]), np.empty(lam.shape[0])
+    best = np.inf
+    for b in range(theta.shape[0]):
+        if local.fixed[b] < 0:
+            rest[b] = theta[b]
+    for _ in range(0, settings.sweeps, 5):
+        descend_bound(graph, i, local, scratch, 5, phi, rest, y)
+        for e in range(lam.shape[0]):
+            if live[e] != 0:
+                b = graph.edge_bit[e + edge_base] - bit_base
+                lam[e] = phi[e] + rest[b] / local.degree[b] - local.share[b]
+        level = price_bound(graph, i, local, live, lam, point, scratch)
+        if not level < best - 1e-5 * (1.0 + abs(best)):
+            best = min(best, level)
+            break
+        best = level
+    first = graph.node_start[i]
+    for v in range(first, graph.node_start[i + 1]):
+        b, bits = graph.bit_start[v] - bit_base, graph.bit_start[v + 1] - graph.bit_start[v]
+        if bits == 1:
+            if local.fixed[b] >= 0:
+                y[v - first] = local.fixed[b]
+            elif local.degree[b] == 0:
+                y[v - first] = 1 if theta[b] > 0 else 0
+            p[b] = y[v - first]
+        else:
+            for x in range(bits):
+                p[b + x] = 1.0 if x == y[v - first] else 0.0
+    return best
 
 
 @kernel

@@ -1,0 +1,246 @@
+"""MarkovNetwork: the potentials of a given graph, learned from a table of samples, and queries of what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from partwise.exceptions import InputError, ParameterError
+from partwise.structures.factor_graph import FactorGraph
+from partwise.structures.graphs.model import Graph
+
+__all__ = ["MarkovNetwork"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class MarkovNetwork(BaseEstimator):
+    """p(y) ∝ exp( Σ_v θ_v(y_v) + Σ_C θ_C(y_C) ) with θ of largest likelihood, less a Gaussian prior:
+
+        max_θ Σ_rows log p(known values of the row) − l2/2 ‖θ‖².
+
+    Rows without missing values enter by their counts alone. One with missing values is marginalised over them,
+    log Z(θ; known) − log Z(θ), which makes the problem non-convex and assumes that values are missing at random.
+
+    Parameters
+    ----------
+    cliques : sequence of sequences of columns
+        Columns by name (or by number, for an array) of every factor. Every column has a factor of its own besides.
+    states : mapping, optional
+        {column: its values}; those that occur in the table unless given.
+    l2 : float
+        Strength of the prior.
+    inference : str
+        Engine of :class:`~partwise.structures.FactorGraph`. With ``"trw"`` the likelihood is a lower bound, with
+        ``"loopy_bp"`` an estimate.
+    max_iter, tol : int, float
+        Of L-BFGS: iterations, and the largest entry of the gradient per row at which it stops.
+
+    Attributes
+    ----------
+    columns_ : list of columns
+    states_ : dict of lists of values
+    theta_ : (n_parts,) weights
+    converged_ : bool
+
+    Examples
+    --------
+    >>> X = np.array([["rain", "wet"], ["rain", "wet"], ["sun", "dry"], ["sun", "dry"], ["sun", "wet"]])
+    >>> network = MarkovNetwork([(0, 1)], l2=0.1).fit(X)
+    >>> round(network.probability({1: "wet"}, given={0: "sun"}), 2)
+    0.35
+    >>> network.map(given={1: "dry"})
+    {0: 'sun', 1: 'dry'}
+    """
+
+    def __init__(
+        self,
+        cliques: Sequence[Sequence[Hashable]],
+        *,
+        states: Mapping[Hashable, Sequence[Any]] | None = None,
+        l2: float = 1.0,
+        inference: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-5,
+    ) -> None:
+        self.cliques, self.states, self.l2 = cliques, states, l2
+        self.inference, self.max_iter, self.tol = inference, max_iter, tol
+
+    # ----------------------------------------------------------------------------------------------
+    # Learning
+
+    def fit(self, X: Any, y: Any = None) -> MarkovNetwork:
+        """Learn from a DataFrame or a 2-D array of values; None, NaN and pandas' NA are missing."""
+        from scipy.optimize import minimize  # asking needs none of it
+
+        if not self.l2 >= 0:
+            raise ParameterError("l2", "MarkovNetwork", "a number ≥ 0", self.l2)
+        columns, table = _columns(X)
+        self.columns_ = columns
+        self.states_ = {name: self._states_of(name, values) for name, values in zip(columns, table, strict=True)}
+        number = {name: v for v, name in enumerate(columns)}
+        for c, clique in enumerate(self.cliques):
+            for name in clique:
+                if name not in number:
+                    raise InputError(f"clique {c} names column {name!r}; the table has {columns}")
+        sizes = [len(self.states_[name]) for name in columns]
+        scopes = [tuple(number[name] for name in clique) for clique in self.cliques]
+        self._space = FactorGraph(
+            [Graph(sizes, [scope for scope in scopes if len(scope) > 1])], inference=self.inference
+        )
+        codes = self._codes(X)
+        rows, counts = np.unique(codes, axis=0, return_counts=True)
+        whole = (rows >= 0).all(axis=1)
+        n = len(codes)
+        fixed = np.zeros(self._space.n_parts(0))
+        for row, count in zip(rows[whole], counts[whole], strict=True):
+            fixed += count * self._space.encode(0, row)
+        partial = [(self._mask(row), count) for row, count in zip(rows[~whole], counts[~whole], strict=True)]
+
+        def objective(theta: Floats) -> tuple[float, Floats]:
+            log_z, mean = self._space.marginals(0, theta)
+            value, gradient = n * log_z - fixed @ theta, n * mean - fixed
+            for mask, count in partial:
+                known, expected = self._space.marginals(0, np.where(mask, theta, -np.inf))
+                value -= count * known
+                gradient -= count * expected
+            return float(value + 0.5 * self.l2 * theta @ theta) / n, (gradient + self.l2 * theta) / n
+
+        found = minimize(objective, np.zeros(len(fixed)), jac=True, method="L-BFGS-B",
+                         options={"maxiter": self.max_iter, "gtol": self.tol, "ftol": 1e-12})  # fmt: skip
+        self.theta_, self.converged_, self.n_iter_ = found.x, bool(np.abs(found.jac).max() <= 10 * self.tol), found.nit
+        return self
+
+    def _states_of(self, name: Hashable, values: list[Any]) -> list[Any]:
+        seen = list(dict.fromkeys(value for value in values if not _missing(value)))
+        if self.states is not None and name in self.states:
+            return list(self.states[name])
+        if not seen:
+            raise InputError(f"column {name!r} has no value; give its states")
+        try:
+            return sorted(seen)
+        except TypeError:  # values of several types
+            return sorted(seen, key=lambda value: (type(value).__name__, str(value)))
+
+    def _codes(self, X: Any) -> Codes:
+        """(rows, columns) numbers of states, −1 where a value is missing."""
+        columns, table = _columns(X)
+        if columns != self.columns_:
+            raise InputError(f"the table has columns {columns}; expected {self.columns_}")
+        codes = np.empty((len(table[0]), len(columns)), np.int64)
+        for v, (name, values) in enumerate(zip(columns, table, strict=True)):
+            index = {value: k for k, value in enumerate(self.states_[name])}
+            for r, value in enumerate(values):
+                if _missing(value):
+                    codes[r, v] = -1
+                elif value in index:
+                    codes[r, v] = index[value]
+                else:
+                    raise InputError(f"row {r}: {value!r} is no state of column {name!r}: {self.states_[name]}")
+        return codes
+
+    def _mask(self, row: Codes) -> NDArray[np.bool_]:
+        """Parts that a row with missing values leaves open; those of factors follow from the states."""
+        mask = np.ones(self._space.n_parts(0), bool)
+        atoms = self._space.atoms(0)
+        mask[: len(atoms.node)] = (row[atoms.node] < 0) | (row[atoms.node] == atoms.state)
+        return mask
+
+    # ----------------------------------------------------------------------------------------------
+    # Asking
+
+    def _evidence(self, given: Mapping[Hashable, Any] | None) -> FactorGraph:
+        check_is_fitted(self, "theta_")
+        return self._space.given(0, self._numbers(given or {})) if given else self._space
+
+    def _numbers(self, values: Mapping[Hashable, Any]) -> dict[int, int]:
+        found = {}
+        for name, value in values.items():
+            if name not in self.states_:
+                raise InputError(f"there is no column {name!r}; the network has {self.columns_}")
+            if value not in self.states_[name]:
+                raise InputError(f"{value!r} is no state of column {name!r}: {self.states_[name]}")
+            found[self.columns_.index(name)] = self.states_[name].index(value)
+        return found
+
+    def probability(self, query: Mapping[Hashable, Any], given: Mapping[Hashable, Any] | None = None) -> float:
+        """p(query | given), both {column: value}: a ratio of two partition functions."""
+        space = self._evidence(given)
+        wanted = self._numbers(query)
+        known = self._numbers(given or {})
+        if any(known.get(v, x) != x for v, x in wanted.items()):
+            return 0.0
+        both = self._space.given(0, {**known, **wanted})
+        return float(np.exp(both.marginals(0, self.theta_)[0] - space.marginals(0, self.theta_)[0]))
+
+    def marginals(self, given: Mapping[Hashable, Any] | None = None) -> dict[Hashable, dict[Any, float]]:
+        """{column: {value: p(value | given)}}."""
+        space = self._evidence(given)
+        _, parts = space.marginals(0, self.theta_)
+        atoms, answer = space.atoms(0), {}
+        for v, name in enumerate(self.columns_):
+            answer[name] = dict(
+                zip(self.states_[name], parts[: len(atoms.node)][atoms.node == v].tolist(), strict=True)
+            )
+        return answer
+
+    def map(self, given: Mapping[Hashable, Any] | None = None) -> dict[Hashable, Any]:
+        """The most probable values of all columns."""
+        space = self._evidence(given)
+        y = space.decode(0, space.argmax(0, self.theta_))
+        return {name: self.states_[name][int(x)] for name, x in zip(self.columns_, y, strict=True)}
+
+    def sample(
+        self, size: int, given: Mapping[Hashable, Any] | None = None, random_state: int | None = None
+    ) -> NDArray[np.object_]:
+        """(size, columns) draws from p(· | given)."""
+        space = self._evidence(given)
+        draws = space.sample(0, self.theta_, size, np.random.default_rng(random_state))
+        states = [self.states_[name] for name in self.columns_]
+        rows = [[states[v][x] for v, x in enumerate(space.decode(0, row))] for row in draws]
+        return np.array(rows, dtype=object).reshape(size, len(states))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log p of the known values of a row; exact where the engine is."""
+        check_is_fitted(self, "theta_")
+        codes = self._codes(X)
+        log_z, _ = self._space.marginals(0, self.theta_)
+        total = 0.0
+        for row, count in zip(*np.unique(codes, axis=0, return_counts=True), strict=True):
+            if (row >= 0).all():
+                value = float(self._space.encode(0, row) @ self.theta_)
+            else:
+                value = self._space.marginals(0, np.where(self._mask(row), self.theta_, -np.inf))[0]
+            total += count * (value - log_z)
+        return total / len(codes)
+
+
+def _missing(value: Any) -> bool:
+    """None, NaN, and what is not equal to itself, such as pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # the truth of pandas.NA is undecided
+        return True
+
+
+def _columns(X: Any) -> tuple[list[Hashable], list[list[Any]]]:
+    """(names, values) of the columns of a DataFrame or a 2-D array; arrays number them."""
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        table = [X[name].tolist() for name in X.columns]
+        names = list(X.columns)
+    else:
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise InputError(f"expected a table of two dimensions; got shape {array.shape}")
+        names, table = list(range(array.shape[1])), [column.tolist() for column in array.T]
+    if not names or not table[0]:
+        raise InputError("expected a table with at least one row and one column")
+    return names, table
