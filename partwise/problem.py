@@ -206,6 +206,7 @@ class Problem:
         parts, work = self._sizes(space, "features score")
         if isinstance(outputs, Structure):
             work = np.maximum(work, self._sizes(outputs, "gold space does not fit: features score")[1])
+        features.check_scale(self.m)
         #: Where the parts of instance i begin in an array that holds the parts of all: (m + 1,)
         self.part_offsets: NDArray[np.int64] = np.concatenate([[0], np.cumsum(parts)])
         self._size = (int(parts.max()), int(work.max()))

@@ -11,6 +11,7 @@ from problems import Memory
 
 from partwise.exceptions import InputError, ParameterError
 from partwise.features import MatrixFeatures
+from partwise.features.base import Features
 from partwise.learners import EG, LBFGS, SGD, Extragradient, FrankWolfe, NSlack, OneSlack, Subgradient
 from partwise.learners.base import LEARNERS
 from partwise.problem import Problem
@@ -82,6 +83,17 @@ def problem_objective(problem: Problem, theta: np.ndarray) -> float:
 def test_features_that_overflow_are_refused() -> None:
     with pytest.raises(InputError, match=r"matrix of instance 1 holds 2e\+200; features beyond 1e\+100 overflow"):
         MatrixFeatures([np.eye(2), -2e200 * np.eye(2)])
+
+
+def test_a_map_of_ones_own_may_overflow_as_well() -> None:
+    class Steep(MatrixFeatures):
+        def scores(self, i: int, theta: np.ndarray) -> np.ndarray:
+            return 1e150 * super().scores(i, theta)
+
+        check_scale = Features.check_scale
+
+    with pytest.raises(InputError, match=r"features of instance 0 add up to 1e\+150; beyond 1e\+100 they overflow"):
+        Problem(Multiclass(2, 2), Steep([np.eye(2)] * 2), [0, 1], "svm")
 
 
 def test_links_that_are_wrong_cost_something() -> None:

@@ -131,6 +131,22 @@ class Features(ABC):
         fill(pack, out)
         return out
 
+    def check_scale(self, n: int) -> None:
+        """Raise an error that names the first of n instances whose features would overflow when they are squared.
+
+        A map in plain Python is asked for the scores of θ = 1; a packed one has looked at its numbers before.
+        """
+        if native(self.pack):
+            return
+        ones = np.ones(self.dim)
+        for i in range(n):
+            largest = float(np.abs(self.scores(i, ones)).max(initial=0.0))
+            if not largest <= LARGEST:
+                raise InputError(
+                    f"features of instance {i} add up to {largest:.3g}; beyond {LARGEST:g} they overflow when they are "
+                    "squared: divide all features by a number of that size"
+                )
+
     def scores(self, i: int, theta: Floats) -> Floats:
         """F_iᵀθ, shape (n_parts(i),)."""
         out = np.empty(feature_parts(self.pack, i))
@@ -173,6 +189,9 @@ class MatrixFeatures(Features):
     @property
     def dim(self) -> int:
         return int(self.matrices[0].shape[0]) if self.matrices else 0
+
+    def check_scale(self, n: int) -> None:
+        """Done when the matrices came in."""
 
     def scores(self, i: int, theta: Floats) -> Floats:
         return np.asarray(self.matrices[i].T @ theta)
