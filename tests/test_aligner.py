@@ -19,6 +19,7 @@ from partwise import WordAligner
 from partwise.alignment import GenerativeAligner
 from partwise.alignment import aligner as module
 from partwise.alignment.problems import link_costs, training_targets
+from partwise.alignment.word_features import PATTERNS
 from partwise.costs import PartCost
 from partwise.data import AlignedPairs, GoldLinks, load_sample_alignments
 from partwise.estimators import load_model
@@ -198,6 +199,7 @@ def test_gold_that_the_model_cannot_produce() -> None:
 def test_searches_that_take_too_long_say_so(fitted: Any, train: AlignedPairs, generative: GenerativeAligner) -> None:
     slow = WordAligner.from_state(*fitted["M+F+Q"].to_state())
     slow.map_ = slow.set_params(time_limit=1e-9)._feature_map(slow.map_.lexicon)
+    slow.theta_ = slow.theta_ + np.isin(slow.feature_names_, PATTERNS)  # a bonus, so that pairs of links matter
     with pytest.raises(SolverError, match="met its time limit of 1e-09 s"):
         slow.predict(train.bitext)
     settings = {**ENOUGH, "model": "M+Q", "time_limit": 1e-9, "learner": "one_slack"}

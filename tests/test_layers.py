@@ -41,15 +41,27 @@ def tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text("utf-8"))
 
 
-#: Files between structures and learners, a package in all but a folder: a loss may evaluate itself by a problem.
-OBJECTIVES = {"costs", "losses", "problem", "objective", "batch"}
+#: Files that are a package in all but a folder: a loss may evaluate itself by a problem, the compiler tests itself.
+TOGETHER = {
+    "objective": {"costs", "losses", "problem", "objective", "batch"},
+    "_compile": {
+        "_compile",
+        "_callees",
+        "_overrides",
+        "_self_test",
+        "_ingredients",
+        "_kernel_cache",
+        "_kernel_contents",
+    },
+}
 
 
 def package(module: str) -> str:
     """What is moved as one: a folder of the package or a file beside the folders; the commands of a task apart."""
     parts = module.split(".")
-    if parts[0] in OBJECTIVES:
-        return "objective"
+    for name, files in TOGETHER.items():
+        if parts[0] in files:
+            return name
     return ".".join(parts[:2]) if parts[1:2] == ["commands"] and parts[0] != "cli" else parts[0]
 
 

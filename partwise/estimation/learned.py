@@ -103,6 +103,14 @@ class LearnedEstimator(StoredModel, Estimator):
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Take up what ``_own_state`` has written; ``theta_`` and the settings are there."""
 
+    def _weight_arrays(self) -> dict[str, NDArray[Any]]:
+        """The weights as a file holds them."""
+        return {"theta": self.theta_}
+
+    def _restore_weights(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Take up weights and result; the settings are there."""
+        self._take(result_from_json(header["result"], np.asarray(arrays["theta"])))
+
     @property
     def _label(self) -> str:
         """What the progress bar says."""
@@ -201,7 +209,7 @@ class LearnedEstimator(StoredModel, Estimator):
             "result": result_to_json(self.result_),
             "info": getattr(self, "info_", {}),
         }
-        return header, {**arrays, "theta": self.theta_}
+        return header, {**arrays, **self._weight_arrays()}
 
     @classmethod
     def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], **given: Any) -> Self:
@@ -209,7 +217,7 @@ class LearnedEstimator(StoredModel, Estimator):
         # threads and messages are the business of whoever uses the model, not of the file
         model = cls(**{**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0, **given})
         model.check_settings()
-        model._take(result_from_json(header["result"], np.asarray(arrays["theta"])))
+        model._restore_weights(header, arrays)
         model.info_ = dict(header.get("info", {}))
         model._restore(header, arrays)
         return model

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,28 +11,18 @@ from numpy.typing import NDArray
 
 from partwise.batch import Batch
 from partwise.costs import Cost, PartCost
-from partwise.estimation.base import (
-    GuardedCheckpoint,
-    StoredModel,
-    make_learner,
-    make_loss,
-    params_from_json,
-    params_to_json,
-    thread_count,
-)
-from partwise.estimation.conduct import Estimator, check_is_fitted
-from partwise.estimation.results import result_from_json, result_to_json
+from partwise.estimation.base import make_learner, make_loss, thread_count
+from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.learned import LearnedEstimator, cost_for
 from partwise.exceptions import CapabilityError, InputError, ParameterError, StorageError
 from partwise.graphs.attributed import AttributedGraph
 from partwise.graphs.encoding import EdgeType, GraphEncoder, GraphFeatures, NodeType
 from partwise.graphs.spaces import CUTS, choose_inference, label_costs, make_space, pinned_states
-from partwise.learners import Learner, Result
+from partwise.learners import Learner
 from partwise.learners.base import Callback
 from partwise.learners.frank_wolfe import FrankWolfe
 from partwise.losses import LossFunction
 from partwise.problem import Problem
-from partwise.progress import Progress
-from partwise.storage import check_writable
 from partwise.structures.base import Structure
 
 __all__ = ["GraphLabeler"]
@@ -43,7 +31,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class GraphLabeler(StoredModel, Estimator):
+class GraphLabeler(LearnedEstimator):
     """argmax_y Σ_j x_jᵀw(y_j) − Σ_{jk} u_jkᵀv [y_j ≠ y_k], or with a weight for every pair of labels in place of v.
 
     Parameters
@@ -85,7 +73,7 @@ class GraphLabeler(StoredModel, Estimator):
     """
 
     kind = "graph-labeler"
-    info_: dict[str, Any]
+    not_stored = ("cost",)
 
     def __init__(
         self,
@@ -97,7 +85,7 @@ class GraphLabeler(StoredModel, Estimator):
         loss: Any = None,
         learner: Any = None,
         C: float = 1.0,
-        cost: Cost | None = None,
+        cost: Cost | Callable[[Any, Any], Cost] | None = None,
         max_passes: int | None = None,
         learner_options: dict[str, Any] | None = None,
         patience: int | None = None,
@@ -116,15 +104,14 @@ class GraphLabeler(StoredModel, Estimator):
         """Raise an error for settings that cannot work, before anything is computed."""
         if self.interaction not in ("associative", "full", "none"):
             raise ParameterError("interaction", "GraphLabeler", "'associative', 'full' or 'none'", self.interaction)
-        thread_count(self.n_jobs)
-        self._settings()
+        super().check_settings()
 
-    def _settings(self) -> tuple[Learner, LossFunction]:
+    def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
         name = self.learner
         if name is None:  # exact likelihood where there are tables, margins where there are cuts
             name = "lbfgs" if self.interaction == "full" else "one_slack"
-        options = dict(self.learner_options or {})
-        learner = make_learner(name, self.C, self.max_passes, self.random_state, options)
+        options, limit = dict(self.learner_options or {}), self.max_passes if max_passes is None else max_passes
+        learner = make_learner(name, self.C, limit, self.random_state, options)
         return learner, make_loss(self.loss, learner, usual="crf" if self.interaction == "full" else "svm")
 
     def fit(
@@ -151,26 +138,17 @@ class GraphLabeler(StoredModel, Estimator):
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         """
-        learner, _ = self._settings()
-        self.check_settings()
-        if checkpoint is not None:
-            check_writable(checkpoint)
-        problem = self.problem(graphs, labels, node_weights=node_weights)
+        return self._fit(graphs, labels, dev=dev, callbacks=callbacks, checkpoint=checkpoint, node_weights=node_weights)
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
+        problem = self.problem(X, y, node_weights=data.get("node_weights"))
         learner.check(problem)
         if isinstance(learner, FrankWolfe) and problem.nonnegative is not None:
             raise CapabilityError(
                 "FrankWolfe keeps weights ≥ 0 only at the end of a pass, and a cut needs that at every step. Learners "
                 "that can: one_slack, n_slack, batch_frank_wolfe, extragradient, projected_gradient, subgradient."
             )
-        score = None if dev is None else self._scorer(*dev)
-        keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, labels))
-        with Progress(learner.max_passes) if self.verbose else nullcontext() as progress:
-            watching: list[Callback] = [*callbacks, *([progress] if progress is not None else [])]
-            self.result_: Result = learner.fit(
-                problem, score=score, patience=self.patience, callbacks=watching, checkpoint=keep
-            )
-        self.theta_ = self.result_.theta
-        return self
+        return problem
 
     def problem(
         self, graphs: Sequence[AttributedGraph], labels: Sequence[Any], *, node_weights: Sequence[Any] | None = None
@@ -189,7 +167,7 @@ class GraphLabeler(StoredModel, Estimator):
         outputs: Any = codes
         if any((code < 0).any() for code in codes):
             outputs = self._space(used, [{int(j): [c] for j, c in enumerate(code) if c >= 0} for code in codes])
-        cost = self.cost
+        cost = cost_for(self.cost, graphs, labels)
         if node_weights is not None:
             if cost is not None:
                 raise ParameterError("cost", "GraphLabeler", "absent where nodes have weights", cost)
@@ -213,27 +191,12 @@ class GraphLabeler(StoredModel, Estimator):
     def _features(self, graphs: Sequence[AttributedGraph], inference: str | None = None) -> GraphFeatures:
         return self.encoder_.features(graphs, tables=(inference or self.inference_) not in CUTS)
 
-    def _fingerprint(self, problem: Problem, labels: Any) -> str:
-        """Of settings, labels and features; the last by the scores that some random weights give."""
-        unstated = ("n_jobs", "verbose")
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in unstated}
-        digest = hashlib.blake2b(repr(sorted(params.items())).encode())
-        digest.update(repr([np.asarray(y, object).tolist() for y in labels]).encode())
-        theta = np.random.default_rng(0).normal(size=problem.dim)
-        for i in range(problem.m):
-            digest.update(problem.scores(i, theta).tobytes())
-        return digest.hexdigest()[:32]
-
-    def _scorer(self, graphs: Sequence[AttributedGraph], labels: Sequence[Any]) -> Any:
-        used = self._without_edges(graphs)
+    def _make_score(self, X: Sequence[AttributedGraph], y: Sequence[Any]) -> Callable[[Floats], float]:
+        used = self._without_edges(X)
         self.encoder_.check(used)
         space, features = self._space(used), self._features(used)
-        codes = [self.encoder_.codes(i, graph, y) for i, (graph, y) in enumerate(zip(used, labels, strict=True))]
-
-        def score(theta: Floats) -> float:
-            return _accuracy(codes, self._decode(space, features, theta))
-
-        return score
+        codes = [self.encoder_.codes(i, graph, labels) for i, (graph, labels) in enumerate(zip(used, y, strict=True))]
+        return lambda theta: _accuracy(codes, self._decode(space, features, theta))
 
     # prediction
 
@@ -320,32 +283,24 @@ class GraphLabeler(StoredModel, Estimator):
         check_is_fitted(self, "theta_")
         if len(graphs) != len(labels):
             raise InputError(f"there are {len(graphs)} graphs but labels of {len(labels)}")
-        return float(self._scorer(graphs, labels)(self.theta_))
+        return float(self._make_score(graphs, labels)(self.theta_))
 
     # storage
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_is_fitted(self, "theta_")
-        params = {name: value for name, value in self.get_params(deep=False).items() if name != "cost"}
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         encoder = self.encoder_
         header = {
-            "params": params_to_json(params),
             "inference": self.inference_,
             "full": encoder.full,
             "nodes": [[name, kind.dim, kind.classes] for name, kind in encoder.node_types.items()],
             "edges": [[name, kind.dim, kind.ends] for name, kind in encoder.edge_types.items()],
-            "result": result_to_json(self.result_),
-            "info": getattr(self, "info_", {}),
         }
-        arrays = {"theta": self.theta_}
+        arrays = {}
         for n, kind in enumerate(encoder.node_types.values()):
             arrays[f"mean/{n}"], arrays[f"scale/{n}"] = kind.mean, kind.scale
         return header, arrays
 
-    @classmethod
-    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        self = cls(**{**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0})
-        self.check_settings()
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         encoder = GraphEncoder(bool(header["full"]))
         for n, (name, dim, classes) in enumerate(header["nodes"]):
             mean, scale = np.asarray(arrays[f"mean/{n}"]), np.asarray(arrays[f"scale/{n}"])
@@ -355,14 +310,10 @@ class GraphLabeler(StoredModel, Estimator):
         for name, dim, ends in header["edges"]:
             encoder.edge_types[name] = EdgeType(int(dim), None if ends is None else tuple(ends))
         self.encoder_, self.inference_ = encoder, choose_inference(encoder, header["inference"])
-        self.theta_ = np.asarray(arrays["theta"])
-        self.result_ = result_from_json(header["result"], self.theta_)
         if len(self.theta_) != sum(encoder.dims):
             raise StorageError(
                 f"there are {len(self.theta_)} weights; the types of nodes and edges have {sum(encoder.dims)}"
             )
-        self.info_ = dict(header.get("info", {}))
-        return self
 
 
 def _accuracy(codes: Sequence[Ints], found: Sequence[Ints]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from partwise.exceptions import InputError
 from partwise.parsing.conllu import DependencySentence
 from partwise.structures.arborescence import Arborescence, tree_fault
 
-__all__ = ["Constraint", "GoldTrees", "constrained_trees", "fingerprint", "gold_trees", "part_numbers", "relations_of"]
+__all__ = ["Constraint", "GoldTrees", "constrained_trees", "gold_trees", "part_numbers", "relations_of"]
 
 Constraint = Mapping[int, int | tuple[int, str]] | None
 
@@ -122,13 +121,3 @@ def constrained_trees(
         allowed.append(table)
         labels.append(pins)
     return {"allowed": allowed, "labels": labels} if len(relations) > 1 else {"allowed": allowed}
-
-
-def fingerprint(params: Any, X: Sequence[DependencySentence], dev: Sequence[DependencySentence] | None) -> str:
-    """A name for a training run: the same settings and the same data."""
-    digest = hashlib.sha256(repr(params).encode())
-    for sentences in (X, dev or ()):
-        for sentence in sentences:
-            digest.update(sentence.text().encode())
-        digest.update(b"\0")
-    return digest.hexdigest()

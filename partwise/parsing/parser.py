@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.estimation.base import (
-    GuardedCheckpoint,
-    StoredModel,
-    make_learner,
-    make_loss,
-    params_from_json,
-    params_to_json,
-    thread_count,
-)
-from partwise.estimation.conduct import Estimator, check_is_fitted
-from partwise.estimation.results import result_from_json, result_to_json
+from partwise.estimation.base import thread_count
+from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.learned import LearnedEstimator
+from partwise.estimation.results import result_from_json
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
-from partwise.losses import Loss
+from partwise.losses import LossFunction
 from partwise.metrics.probabilities import Calibration, calibration
 from partwise.parsing._decoding import RISK, arc_probabilities, best_trees, in_blocks, tree_log_probabilities
 from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import ArcFeatures, WordEncoder
-from partwise.parsing.gold import Constraint, constrained_trees, fingerprint, gold_trees, part_numbers, relations_of
+from partwise.parsing.gold import Constraint, constrained_trees, gold_trees, part_numbers, relations_of
 from partwise.parsing.metrics import AttachmentScores, attachment_scores
 from partwise.problem import Problem
-from partwise.progress import Progress
-from partwise.storage import check_writable, pack_strings, unpack_strings
+from partwise.storage import pack_strings, unpack_strings
 from partwise.structures.arborescence import Arborescence
 
 __all__ = ["DependencyParser", "ParsedTree"]
@@ -47,7 +39,7 @@ class ParsedTree(DependencySentence):
     probability: float = 0.0
 
 
-class DependencyParser(StoredModel, Estimator):
+class DependencyParser(LearnedEstimator):
     """argmax over trees y of Σ_m θ·f(x, h_m, m, l_m): arc-factored parsing, section 3.2 of Martins et al. (2010).
 
     Parameters
@@ -83,7 +75,7 @@ class DependencyParser(StoredModel, Estimator):
     """
 
     kind = "dependency-parser"
-    info_: dict[str, Any]
+    usual_loss = "svm"
 
     def __init__(
         self,
@@ -111,18 +103,12 @@ class DependencyParser(StoredModel, Estimator):
 
     # training
 
-    def _settings(self) -> tuple[Learner, Loss]:
-        options = dict(self.learner_options or {})
-        learner = make_learner(self.learner, self.C, self.max_passes, self.random_state, options)
-        return learner, make_loss(self.loss, learner, usual="svm")
-
     def check_settings(self) -> None:
         """Raise an error for settings that cannot work, before anything is computed."""
         for name, low, high in (("arc_bits", 8, 28), ("row_bits", 4, 24)):
             if not low <= getattr(self, name) <= high:
                 raise ParameterError(name, "DependencyParser", f"in {low}..{high}", getattr(self, name))
-        thread_count(self.n_jobs)
-        self._settings()
+        super().check_settings()
 
     def fit(
         self,
@@ -147,38 +133,32 @@ class DependencyParser(StoredModel, Estimator):
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         """
-        self.check_settings()
         if len(X) == 0:
             raise InputError("there are no sentences to train on")
-        if checkpoint is not None:
-            check_writable(checkpoint)
-        learner, loss = self._settings()
+        held_out = None if dev is None else (dev, None)
+        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint)
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         self.single_root_, gold = gold_trees(X, self.single_root, projective=self.projective)
         self.relations_ = relations_of(X) if self.labelled else ["_"]
         self.encoder_ = WordEncoder().fit(X)
         self.temperature_ = 1.0
         space, features = self._space(X), self._features(X)
         outputs = gold.outputs(space, X, self.relations_ if self.labelled else None)
-        problem = Problem(space, features, outputs, loss, n_threads=thread_count(self.n_jobs))
-        score = None if dev is None else self._scorer(dev)
-        keep = None
-        if checkpoint is not None:
-            params = sorted((k, v) for k, v in self.get_params(deep=False).items() if k not in ("n_jobs", "verbose"))
-            keep = GuardedCheckpoint(checkpoint, fingerprint(params, X, dev))
-        with Progress(learner.max_passes, "parser") if self.verbose else nullcontext() as progress:
-            watching = [*callbacks, *([progress] if progress is not None else [])]
-            self.result_ = learner.fit(
-                problem, score=score, patience=self.patience, callbacks=watching, checkpoint=keep
-            )
-        self._keep(self.result_.theta)
-        return self
+        return Problem(space, features, outputs, loss, n_threads=thread_count(self.n_jobs))
 
-    def _keep(self, theta: Floats) -> None:
+    @property
+    def _label(self) -> str:
+        return "parser"
+
+    def _evidence(self, dev: Any) -> object:
+        return None if dev is None else [sentence.text() for sentence in dev[0]]
+
+    def _take(self, result: Result) -> Self:
         """Weights as a file holds them: single precision, which a table of hashes has no use beyond."""
-        self.theta_: NDArray[np.float32] = theta.astype(np.float32)
-        self.result_ = Result(
-            np.zeros(0), self.result_.trace, self.result_.certificate, self.result_.status, self.result_.best_step
-        )
+        self.theta_ = result.theta.astype(np.float32)
+        self.result_ = replace(result, theta=np.zeros(0))
+        return self
 
     def _features(self, X: Sequence[DependencySentence]) -> ArcFeatures:
         n = len(self.relations_)
@@ -194,11 +174,11 @@ class DependencyParser(StoredModel, Estimator):
             **given,
         )
 
-    def _scorer(self, dev: Sequence[DependencySentence]) -> Any:
-        space, features = self._space(dev), self._features(dev)
+    def _make_score(self, X: Sequence[DependencySentence], y: None) -> Callable[[Floats], float]:
+        space, features = self._space(X), self._features(X)
 
         def score(theta: Floats) -> float:
-            scores = attachment_scores(dev, self._trees(dev, space, features, theta, 0))
+            scores = attachment_scores(X, self._trees(X, space, features, theta, 0))
             return (scores.las if self.labelled else scores.uas) / 100.0
 
         return score
@@ -358,37 +338,27 @@ class DependencyParser(StoredModel, Estimator):
 
     # storage
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_is_fitted(self, "theta_")
-        used = np.flatnonzero(self.theta_)
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         header = {
-            "params": params_to_json(self.get_params(deep=False)),
             "relations": self.relations_,
             "single_root": self.single_root_,
             "temperature": self.temperature_,
             "tags": self.encoder_.tags,
             "dim": len(self.theta_),
-            "result": result_to_json(self.result_),
-            "info": getattr(self, "info_", {}),
         }
-        arrays: dict[str, NDArray[Any]] = {"places": used.astype(np.int32), "weights": self.theta_[used]}
+        arrays: dict[str, NDArray[Any]] = {}
         for name, words in self.encoder_.known.items():
             arrays[f"{name}_bytes"], arrays[f"{name}_offsets"] = pack_strings(sorted(words))
         return header, arrays
 
-    @classmethod
-    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        params: Mapping[str, Any] = {**params_from_json(header["params"]), "n_jobs": 1, "verbose": 0}
-        self = cls(**params)
-        self.check_settings()
-        self.relations_, self.single_root_ = list(header["relations"]), bool(header["single_root"])
-        self.temperature_ = float(header["temperature"])
-        self.encoder_ = WordEncoder()
-        self.encoder_.tags = list(header["tags"])
-        for name in ("form", "lemma", "feats"):
-            self.encoder_.known[name] = set(unpack_strings(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]))
+    def _weight_arrays(self) -> dict[str, NDArray[Any]]:
+        used = np.flatnonzero(self.theta_)
+        return {"places": used.astype(np.int32), "weights": self.theta_[used]}
+
+    def _restore_weights(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         places, weights = np.asarray(arrays["places"]), np.asarray(arrays["weights"], np.float32)
-        rows = (1 << self.row_bits) * len(self.relations_) if self.labelled and len(self.relations_) > 1 else 0
+        n_labels = len(header["relations"])
+        rows = (1 << self.row_bits) * n_labels if self.labelled and n_labels > 1 else 0
         if header["dim"] != (1 << self.arc_bits) + rows or not np.isfinite(weights).all():
             raise StorageError("the weights are not those of the features that the settings describe")
         if len(places) != len(weights) or (len(places) and not 0 <= places.min() <= places.max() < header["dim"]):
@@ -396,5 +366,11 @@ class DependencyParser(StoredModel, Estimator):
         self.theta_ = np.zeros(header["dim"], np.float32)
         self.theta_[places] = weights
         self.result_ = result_from_json(header["result"], np.zeros(0))
-        self.info_ = dict(header.get("info", {}))
-        return self
+
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.relations_, self.single_root_ = list(header["relations"]), bool(header["single_root"])
+        self.temperature_ = float(header["temperature"])
+        self.encoder_ = WordEncoder()
+        self.encoder_.tags = list(header["tags"])
+        for name in ("form", "lemma", "feats"):
+            self.encoder_.known[name] = set(unpack_strings(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]))

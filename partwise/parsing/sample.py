@@ -174,7 +174,7 @@ class Grammar:
         heads = {id(root): 0}
         for node in root.everything():
             heads.update({id(child): place[id(node)] for child in [*node.left, *node.right, *node.last]})
-        rows = [
+        rows: list[tuple[str, ...]] = [
             (str(m), n.form, n.lemma, n.upos, n.xpos, n.feats, str(heads[id(n)]), n.relation, "_", "_")
             for m, n in enumerate(nodes, 1)
         ]

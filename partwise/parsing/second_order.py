@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise.estimation.base import GuardedCheckpoint, thread_count
-from partwise.estimation.results import result_from_json
+from partwise.estimation.base import thread_count
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import feature_scores
+from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
+from partwise.losses import LossFunction
 from partwise.parsing._decoding import in_blocks
 from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import SecondOrderFeatures
-from partwise.parsing.gold import Constraint, fingerprint
+from partwise.parsing.gold import Constraint
 from partwise.parsing.metrics import attachment_scores
 from partwise.parsing.parser import DependencyParser
 from partwise.problem import Problem
-from partwise.progress import Progress
-from partwise.storage import check_writable
 from partwise.structures._second_order_kernels import best_labels, decompose
 from partwise.structures._second_order_space import layout
 from partwise.structures.second_order import SecondOrderTree
@@ -149,40 +147,28 @@ class SecondOrderParser(DependencyParser):
 
         A first-order parser that is trained and calibrated already may be given as ``pruner``.
         """
-        self.check_settings()
-        if checkpoint is not None:
-            check_writable(checkpoint)
         for i, sentence in enumerate(X):
             if not sentence.has_tree:
                 raise InputError(f"{sentence.source or f'sentence {i}'}: every word needs a head here")
-        learner, loss = self._settings()
-        if pruner is not None:
-            shared = ("arc_bits", "row_bits", "labelled")
-            odd = [name for name in shared if getattr(pruner, name) != getattr(self, name)]
-            if odd:
-                raise ParameterError("pruner", "SecondOrderParser.fit", f"a parser with the same {odd[0]}", pruner)
-            self.pruner_ = pruner
-        else:
-            self.pruner_ = self._first_order().set_params(max_passes=self.pruner_passes).fit(X)
-            self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
+        held_out = None if dev is None else (dev, None)
+        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, held_out=dev)
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
+        self.pruner_ = self._first_order().set_params(max_passes=self.pruner_passes).fit(X)
+        dev = data.get("held_out")
+        self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
         self._share()
         space, features = self._second_order(X, gold=True)
         number = {relation: k for k, relation in enumerate(self.relations_)}
         gold = [s.heads if not self.labelled else _labelled(s, number) for s in X]
-        problem = Problem(space, features, gold, loss, n_threads=thread_count(self.n_jobs))
-        score = None if dev is None else self._scorer(dev)
-        keep = None
-        if checkpoint is not None:
-            params = sorted((k, v) for k, v in self.get_params(deep=False).items() if k not in ("n_jobs", "verbose"))
-            keep = GuardedCheckpoint(checkpoint, fingerprint(params, X, dev))
-        with Progress(learner.max_passes, "second-order parser") if self.verbose else nullcontext() as progress:
-            watching = [*callbacks, *([progress] if progress is not None else [])]
-            self.result_ = learner.fit(
-                problem, theta=self.pruner_.theta_.astype(float), score=score, patience=self.patience,
-                callbacks=watching, checkpoint=keep,
-            )  # fmt: skip
-        self._keep(self.result_.theta)
-        return self
+        return Problem(space, features, gold, loss, n_threads=thread_count(self.n_jobs))
+
+    def _start(self, problem: Problem, X: Any, y: Any, dev: Any) -> Result | None:
+        return Result(self.pruner_.theta_.astype(float), [], None, "max_passes", 0)
+
+    @property
+    def _label(self) -> str:
+        return "second-order parser"
 
     def _first_order(self) -> DependencyParser:
         """The first-order parser with the settings that both share."""
@@ -231,11 +217,11 @@ class SecondOrderParser(DependencyParser):
 
     # prediction
 
-    def _scorer(self, dev: Sequence[DependencySentence]) -> Any:
-        space, features = self._second_order(dev)
+    def _make_score(self, X: Sequence[DependencySentence], y: None) -> Callable[[Floats], float]:
+        space, features = self._second_order(X)
 
         def score(theta: Floats) -> float:
-            scores = attachment_scores(dev, self._decompose(dev, space, features, theta)[0])
+            scores = attachment_scores(X, self._decompose(X, space, features, theta)[0])
             return (scores.las if self.labelled else scores.uas) / 100.0
 
         return score
@@ -318,20 +304,16 @@ class SecondOrderParser(DependencyParser):
 
     # storage
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        header, arrays = super().to_state()
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header, arrays = super()._own_state()
         first, more = self.pruner_.to_state()
         return {**header, "pruner": first}, {**arrays, **{f"pruner/{name}": array for name, array in more.items()}}
 
-    @classmethod
-    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        own = {name: array for name, array in arrays.items() if not name.startswith("pruner/")}
-        self = super().from_state(header, own)
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        super()._restore(header, arrays)
         first = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("pruner/")}
         self.pruner_ = DependencyParser.from_state(header["pruner"], first)
         self._share()
-        self.result_ = result_from_json(header["result"], np.zeros(0))
-        return self
 
 
 def _labelled(sentence: DependencySentence, number: dict[str, int]) -> NDArray[np.int64]:
