@@ -92,6 +92,27 @@ def test_the_same_in_a_ball(structure: str, cases: int) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.parametrize("size", [1e-160, 1e40, 9e99])
+def test_sizes_beyond_any_reason(size: float) -> None:
+    """Nothing can be found there, and nothing false is said: θ is finite, no worse than 0, converged if it says so."""
+    for seed in range(3):
+        case = hard(seed, "multiclass", "svm" if seed else "crf")
+        largest = max(float(np.abs(matrix).max()) for matrix in case.matrices)
+        case = replace(case, matrices=[matrix * (size / largest) for matrix in case.matrices])
+        problem, zero = case.problem(), case.primal(np.zeros(case.dim))
+        for learner in learners(case):
+            try:
+                learner.check(problem)
+            except CapabilityError:
+                continue
+            with time_limit(SECONDS):
+                result = learner.fit(problem)
+            assert np.isfinite(result.theta).all() and case.primal(result.theta) <= zero * (1 + 1e-9), learner
+            if result.status == "converged" and isinstance(learner, CertifiedLearner):
+                assert result.certificate is not None
+                assert result.certificate.gap <= learner.tolerance * abs(result.certificate.primal), learner
+
+
 def test_the_judge_sees_faults() -> None:
     """A dual too high, a primal too low, a status that is false and a θ worse than 0 are all found."""
     case = hard(0, "multiclass")

@@ -17,6 +17,7 @@ geometry        d_i(z)                   v_i                 u_i
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,6 +173,15 @@ def answers(
     return Answers(ahead, behind, *map(float, np.sum(blocks, axis=0)))
 
 
+def _length(x: Floats) -> float:
+    """‖x‖ where the squares of x alone might overflow: x is a product of features twice over."""
+    largest = float(np.abs(x).max(initial=0.0))
+    if largest < 1e100:
+        return math.sqrt(dot(x, x))
+    x = x / largest
+    return largest * math.sqrt(dot(x, x))
+
+
 def operator_norm(problem: Problem, seed: int, tolerance: float = 1e-3, most: int = 100) -> float:
     """‖F‖₂, the largest singular value of (F_1, …, F_m), by power iteration x ← Σ_i F_i F_iᵀ x.
 
@@ -184,12 +194,12 @@ def operator_norm(problem: Problem, seed: int, tolerance: float = 1e-3, most: in
         problem.run(square_block, data, start, stop, x, problem.buffers().scores, sums[0])
 
     for _ in range(most):
-        size = float(np.sqrt(dot(x, x)))
+        size = _length(x)
         if size == 0.0:
             return 0.0
         x /= size
         _, (x,) = problem.collect(task)
-        before, norm = norm, float(dot(x, x)) ** 0.25  # ‖FFᵀx‖^½
+        before, norm = norm, math.sqrt(_length(x))  # ‖FFᵀx‖^½
         if norm - before <= tolerance * norm:
             break
     return norm
