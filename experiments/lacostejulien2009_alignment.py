@@ -50,7 +50,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
         y = _intersected(base, X)
     given = LEARNERS[settings["learner"]]
     aligner = WordAligner(
-        base, beliefs=BELIEFS[settings["beliefs"]], learner=settings["learner"], max_passes=settings["passes"],
+        base, beliefs=BELIEFS[settings["beliefs"]], learner=settings["learner"], C=1.0, max_passes=settings["passes"],
         infeasible="nearest", **given,
     )  # fmt: skip
     test_parts: list[Any] = []

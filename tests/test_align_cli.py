@@ -187,7 +187,7 @@ def test_supervised_training(capsys: Any, here: Path) -> None:
     counts = {"sentences": 100, "tokens": 1424, "raw_pairs": 150}
     assert model.info_["train"] == {"file": "train.e and train.f", **counts}
     assert "train.e and train.f: 100 sentence pairs\ntest.txt: 50 sentence pairs without links\n" in err
-    assert "aligner M: pass 8/8" in err and "dev " in err
+    assert "aligner M: pass 1/8" in err and "dev " in err
     score = 100 * (1 - model.score(TEST.bitext, TEST.gold))
     assert out.startswith("m.pw: ") and f"on test.txt: AER {score:.2f} (95%" in out and "report: page.html" in out
     assert "m.pw on test.txt" in (here / "page.html").read_text()
@@ -206,6 +206,17 @@ def test_training_as_json_with_a_saved_generative_model(capsys: Any, here: Path)
     assert summary["scores"]["aer"] == alignment_scores(TRAIN.gold, model.predict(TRAIN.bitext)).aer
 
 
+def test_training_says_which_weight_of_losses_it_chose(capsys: Any, here: Path) -> None:
+    words = ["align-train", "train.txt", "train.gold", "--generative", "hmm.pw", "--infeasible", "nearest", "-q"]
+    out = ok(capsys, *words, "--save", "m.pw")
+    model = load_model("m.pw")
+    errors = ", ".join(f"{100 * error:.2f} with C = {C:g}" for C, error in model.selection_.errors.items())
+    base = f"{100 * model.selection_.generative:.2f} by the generative aligner alone"
+    assert f"C = {model.C_:g} by cross-validation: AER {errors}; {base}\n" in out
+    summary = json.loads(ok(capsys, *words, "--save", "n.pw", "--json"))
+    assert summary["C"] == model.C_ and dict(summary["cross_validation"]) == model.selection_.errors
+
+
 def test_training_goes_on_from_a_checkpoint(capsys: Any, here: Path) -> None:
     words = ["align-train", "train.txt", "train.gold", "--generative", "hmm.pw", *QUICK, "--checkpoint", "run.ckpt"]
     ok(capsys, *words, "--save", "a.pw")
@@ -217,7 +228,7 @@ def test_training_goes_on_from_a_checkpoint(capsys: Any, here: Path) -> None:
 def test_interrupted_training(capsys: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from partwise.learners import LEARNERS
 
-    kind, calls = LEARNERS["extragradient"], []
+    kind, calls = LEARNERS["n_slack"], []
     advance = kind.advance
 
     def stopping(self: Any, problem: Any, state: Any) -> Any:

@@ -131,19 +131,61 @@ def test_every_learner_that_can(
         assert (found.theta_[signed] >= 0).all()
 
 
+def test_the_weight_of_losses_is_chosen_by_cross_validation(
+    train: AlignedPairs, test: AlignedPairs, tmp_path: Path
+) -> None:
+    raw = GenerativeAligner().fit(train.bitext + test.bitext)
+    pairs, gold = train.bitext[:40], train.gold[:40]
+    aligner = WordAligner(raw, infeasible="nearest").fit(pairs, gold)
+    chosen = aligner.selection_
+    assert chosen is not None and set(chosen.errors) == {0.01, 0.1, 1.0} and aligner.C_ == chosen.C
+    assert chosen.errors[chosen.C] == min(chosen.errors.values()) < chosen.generative and chosen.improves
+    assert chosen.generative == alignment_scores(gold, raw.predict(pairs)).aer
+    assert aligner.result_.certificate is not None and aligner.result_.certificate.relative_gap < 0.01
+    same = WordAligner(raw, infeasible="nearest", C=chosen.C).fit(pairs, gold)
+    assert same.selection_ is None and (same.theta_ == aligner.theta_).all()
+    assert (
+        alignment_scores(test.gold, aligner.predict(test.bitext)).aer
+        < alignment_scores(test.gold, raw.predict(test.bitext)).aer
+    )
+    # by hand: the folds, each aligned by weights from the others
+    order, found = np.random.default_rng(0).permutation(40), {}
+    for fold in range(5):
+        held = order[fold::5].tolist()
+        rest = [i for i in range(40) if i not in held]
+        part = WordAligner(raw, infeasible="nearest", C=0.1).fit([pairs[i] for i in rest], [gold[i] for i in rest])
+        found |= dict(zip(held, part.predict([pairs[i] for i in held]), strict=True))
+    assert chosen.errors[0.1] == alignment_scores(gold, [found[i] for i in range(40)]).aer
+    aligner.save(tmp_path / "a.pw")
+    assert load_model(tmp_path / "a.pw").selection_ == chosen and load_model(tmp_path / "a.pw").C_ == chosen.C
+
+
+def test_gold_links_that_teach_nothing_do_no_harm(train: AlignedPairs, test: AlignedPairs) -> None:
+    """Links at random: whatever is learned from them is worse than the generative aligner, whose links are kept."""
+    raw = GenerativeAligner().fit(train.bitext + test.bitext)
+    pairs, rng = train.bitext[:12], np.random.default_rng(0)
+    gold = [[(int(rng.integers(len(e))), int(rng.integers(len(f)))) for _ in range(2)] for e, f in pairs]
+    with pytest.warns(UserWarning, match="gold links have taught no more than raw text: cross-validated AER"):
+        aligner = WordAligner(raw, model="M+F", infeasible="nearest").fit(pairs, gold)
+    assert aligner.selection_ is not None and not aligner.selection_.improves
+    assert aligner.predict(test.bitext) == raw.predict(test.bitext)
+    assert WordAligner(raw, infeasible="nearest").fit(pairs[:1], gold[:1]).C_ == 0.1  # nothing to hold out
+
+
 def test_certified_learners_meet(train: AlignedPairs, generative: GenerativeAligner) -> None:
-    """The same optimum by cutting planes and by the default learner, whose lower bounds must respect it."""
+    """The same optimum by cutting planes and by a saddle point, whose lower bounds must respect it."""
     pairs, gold = train.bitext[:10], train.gold[:10]
     settings: dict[str, Any] = {"infeasible": "nearest", "C": 0.01}
     cuts = WordAligner(generative, learner="one_slack", max_passes=200, **settings).fit(pairs, gold).result_.certificate
-    saddle = WordAligner(generative, max_passes=300, **settings).fit(pairs, gold).result_.certificate
+    settings |= {"learner": "extragradient", "max_passes": 300}
+    saddle = WordAligner(generative, **settings).fit(pairs, gold).result_.certificate
     assert cuts is not None and saddle is not None
     assert cuts.relative_gap < 0.01 and saddle.dual <= cuts.primal * (1 + 1e-9) and cuts.dual <= saddle.primal
     assert saddle.primal <= cuts.primal * 1.1
 
 
 def test_losses_that_need_marginals_are_refused_at_once(train: AlignedPairs) -> None:
-    with pytest.raises(CapabilityError, match="Extragradient minimises convex losses"):
+    with pytest.raises(CapabilityError, match="NSlack minimises"):
         WordAligner(loss="crf").fit(train.bitext, train.gold)
     with pytest.raises(CapabilityError, match="has no oracle 'marginals', which the crf loss needs"):
         WordAligner(loss="crf", learner="sgd").fit(train.bitext, train.gold)
@@ -416,7 +458,8 @@ def test_interrupted_in_the_first_stage(
         return original(self, problem, state)
 
     monkeypatch.setattr(LEARNERS["extragradient"], "advance", interrupted)
-    aligner = WordAligner(generative, model="M+Q", **ENOUGH).fit(train.bitext[:5], train.gold[:5])
+    settings = {**ENOUGH, "model": "M+Q", "learner": "extragradient"}
+    aligner = WordAligner(generative, **settings).fit(train.bitext[:5], train.gold[:5])
     assert aligner.result_.status == "interrupted" and aligner.result_.best_step == 0
     assert aligner.theta_.shape == (len(aligner.feature_names_),)
 

@@ -216,11 +216,11 @@ def test_one_call_reaches_the_maximum_of_the_jump_step(seed):
     rng = np.random.default_rng(seed)
     reach, longest = 4, 12
     counts, windows = np.zeros(2 * reach + 1), np.zeros((longest, longest))
-    for n in rng.integers(2, longest + 1, 6):
+    for n in rng.integers(2, longest + 1, 3):
         for origin in range(n):
             bucket = np.clip(np.arange(n) - origin, -reach, reach) + reach
             windows[origin, n - 1 - origin] += (mass := 10.0 ** rng.uniform(-3, 3))
-            np.add.at(counts, bucket, mass * rng.dirichlet(np.full(n, 0.2)))
+            np.add.at(counts, bucket, mass * rng.dirichlet(np.full(n, 0.02)))
     held = counts > 1e-6 * counts.sum()
 
     def loss(free):
@@ -234,7 +234,7 @@ def test_one_call_reaches_the_maximum_of_the_jump_step(seed):
 
     best = optimize.minimize(loss, np.zeros(held.sum()), method="L-BFGS-B", bounds=[(-20.7, 0)] * held.sum(), tol=1e-14)
     found = np.log(fit_jumps(counts, windows, np.ones(2 * reach + 1)))
-    assert loss(found[held]) < best.fun + 1e-7
+    assert loss(found[held]) < best.fun + 1e-6
 
 
 def test_cooccurrence_by_hand():

@@ -43,7 +43,7 @@ def raw() -> GenerativeAligner:
 @pytest.fixture(scope="module")
 def trained(raw: GenerativeAligner, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """With fertility and held-out pairs; some words must be escaped."""
-    model = WordAligner(raw, model="M+F", infeasible="nearest", C=0.1, max_passes=20)
+    model = WordAligner(raw, model="M+F", infeasible="nearest", learner="extragradient", C=0.1, max_passes=20)
     model.fit(TRAIN.bitext, TRAIN.gold, dev=(TEST.bitext[:20], TEST.gold[:20]))
     pairs = [([*source], [*target]) for source, target in TEST.bitext]
     for k, (source, target) in enumerate(pairs):
@@ -122,7 +122,7 @@ def test_training_and_weights(trained: Run) -> None:
 def test_hinge_is_the_mean_loss(raw: GenerativeAligner, tmp_path: Path) -> None:
     """What the report says is the objective less the regulariser, recomputed from the problem."""
     caught: list[Any] = []
-    model = WordAligner(raw, infeasible="nearest", C=0.1, max_passes=6)
+    model = WordAligner(raw, infeasible="nearest", learner="extragradient", C=0.1, max_passes=6)
     learner_fit = type(model._settings()[0]).fit
 
     def spy(self: Any, problem: Any, **options: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import SimpleNamespace
@@ -25,11 +26,13 @@ from partwise.alignment.feature_map import (
 from partwise.alignment.generative import GenerativeAligner
 from partwise.alignment.gold import gold_links
 from partwise.alignment.link_features import LinkSource
-from partwise.alignment.link_files import Link
+from partwise.alignment.link_files import GoldLinks, Link
 from partwise.alignment.links import Floats, SentencePair, check_pairs
 from partwise.alignment.problems import alignment_problem, check_learner, link_array, link_costs, training_targets
 from partwise.alignment.scores import alignment_scores
+from partwise.alignment.selection import FEW, Selection, select
 from partwise.batch import Batch
+from partwise.costs import PartCost
 from partwise.estimation.base import restore, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
@@ -38,8 +41,8 @@ from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
+from partwise.storage import check_writable, pack_strings, unpack_strings
 from partwise.storage import load as load_file
-from partwise.storage import pack_strings, unpack_strings
 from partwise.structures.base import Structure
 
 __all__ = ["WordAligner"]
@@ -81,7 +84,11 @@ class WordAligner(LearnedEstimator):
         So many most frequent words of each side have features of their own.
     lexicon_count : int
         Words that are this frequent in the training pairs have fertility penalties of their own.
-    loss, learner, C, max_passes, learner_options, patience, random_state, n_jobs, verbose
+    C : float, optional
+        Weight of the losses. If absent, 0.01, 0.1 or 1: the one of least cross-validated error on the gold pairs, for
+        the models with Q that of the model without. If none is better than the generative aligner, :meth:`predict`
+        returns the latter's links, after a warning. ``selection_`` has the figures.
+    loss, learner, max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
         learner that keeps weights ≥ 0.
 
@@ -91,20 +98,22 @@ class WordAligner(LearnedEstimator):
     generative_ : GenerativeAligner
     result_ : Result with the trace, the certificate and the status
     n_pairs_ : number of training pairs
+    C_ : float; selection_ : Selection, or None where C was given
 
     Examples
     --------
     >>> from partwise.data import load_sample_alignments
     >>> train, test = load_sample_alignments("train"), load_sample_alignments("test")
-    >>> aligner = WordAligner(model="M", infeasible="nearest", max_passes=30).fit(train.bitext, train.gold)
-    >>> aligner.score(test.bitext, test.gold) > 0.8
-    True
+    >>> aligner = WordAligner(infeasible="nearest").fit(train.bitext, train.gold)
+    >>> aligner.selection_.improves, aligner.score(test.bitext, test.gold) > 0.9
+    (True, True)
     >>> aligner.predict([("the cat sleeps".split(), "le chat dort".split())])
     [[(0, 0), (1, 1), (2, 2)]]
     """
 
     kind = "word-aligner"
     usual_loss = "svm"
+    C: float | None  # type: ignore[assignment]
     free = ("n_jobs", "verbose", "exact")
     not_stored = ("generative", "sources")
 
@@ -125,8 +134,8 @@ class WordAligner(LearnedEstimator):
         frequent: int = 5,
         lexicon_count: int = 5,
         loss: Any = None,
-        learner: Any = "extragradient",
-        C: float = 1.0,
+        learner: Any = "n_slack",
+        C: float | None = None,
         max_passes: int | None = None,
         learner_options: dict[str, Any] | None = None,
         patience: int | None = None,
@@ -195,19 +204,54 @@ class WordAligner(LearnedEstimator):
             raise InputError("there are no sentence pairs to train on")
         if dev is not None:
             gold_links(*dev)
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, bitext=bitext)
+        if checkpoint is not None:
+            check_writable(checkpoint)
+        gold = gold_links(X, y)
+        self._targets(X, gold)  # what cannot be learned is said before raw text is read
+        self.generative_ = trained_on_raw_text(self.generative, X, bitext, n_jobs=self.n_jobs, verbose=self.verbose)
+        self.selection_ = self._select(X, gold)
+        self.C_ = self.C if self.selection_ is None else self.selection_.C
+        if self.selection_ is not None and not self.selection_.improves:
+            message = f"gold links have taught no more than raw text: {self.selection_}, whose links predict() returns"
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
+
+    def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
+        if self.C is not None:
+            return super()._settings(max_passes)
+        return self.unfitted().set_params(C=getattr(self, "C_", None) or FEW)._settings(max_passes)
+
+    def _targets(self, X: Any, gold: Sequence[GoldLinks]) -> tuple[list[NDArray[np.int64]], PartCost]:
+        """What is to be learned, and what other links cost."""
+        sizes = np.array([(len(source), len(target)) for source, target in X])
+        targets = training_targets(sizes, gold, fertility_of(self.model, self.max_fertility), self.infeasible)
+        return targets, link_costs(gold, targets, sizes, self.false_positive, self.false_negative)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         gold = gold_links(X, y)
-        sizes = np.array([(len(source), len(target)) for source, target in X])
-        targets = training_targets(sizes, gold, fertility_of(self.model, self.max_fertility), self.infeasible)
-        cost = link_costs(gold, targets, sizes, self.false_positive, self.false_negative)
-        raw = data.get("bitext")
-        self.generative_ = trained_on_raw_text(self.generative, X, raw, n_jobs=self.n_jobs, verbose=self.verbose)
         self.map_ = self._feature_map(common_words(X, self.lexicon_count))
         parts = self.map_(X, keep=[link_array(links.sure) for links in gold])
         self.feature_names_, self.n_pairs_ = parts.names, len(X)
-        return alignment_problem(parts, targets, cost, loss, thread_count(self.n_jobs))
+        return alignment_problem(parts, *self._targets(X, gold), loss, thread_count(self.n_jobs))
+
+    def _select(self, X: Any, gold: Sequence[GoldLinks]) -> Selection | None:
+        """C by cross-validation, where the learner takes one."""
+        if self.C is not None or not isinstance(self.learner, str):
+            return None
+        trial = self.unfitted().set_params(model=self.model.removesuffix("+Q"), verbose=0, patience=None)
+        trial.generative_ = self.generative_
+
+        def train(rest: list[int], held: list[int], grid: Sequence[float]) -> list[list[list[Link]]]:
+            problem = trial._make_problem([X[i] for i in rest], [gold[i] for i in rest], *trial._settings())
+            unseen, found = trial.map_([X[i] for i in held]), []
+            for C in grid:
+                result = trial.set_params(C=C)._settings()[0].fit(problem)
+                if result.status == "interrupted":
+                    raise KeyboardInterrupt
+                found.append(trial._decode(unseen, result.theta))
+            return found
+
+        return select(train, gold, self.generative_.predict(X), self.random_state)
 
     @property
     def _label(self) -> str:
@@ -218,7 +262,7 @@ class WordAligner(LearnedEstimator):
         simpler, _, quadratic = self.model.rpartition("+")
         if quadratic != "Q":
             return None
-        first = self.unfitted().set_params(model=simpler, generative=self.generative_, max_passes=None)
+        first = self.unfitted().set_params(model=simpler, generative=self.generative_, max_passes=None, C=self.C_)
         return first.fit(X, y, dev=dev).result_
 
     def _feature_map(self, lexicon: tuple[Sequence[str], Sequence[str]]) -> FeatureMap:
@@ -262,7 +306,10 @@ class WordAligner(LearnedEstimator):
         return [item for some in found for item in some]
 
     def predict(self, X: Sequence[SentencePair]) -> list[list[Link]]:
-        """The links (j, k) of every pair, in order."""
+        """The links (j, k) of every pair, in order; the generative aligner's where its own are no better."""
+        check_is_fitted(self, "theta_")
+        if self.selection_ is not None and not self.selection_.improves:
+            return self.generative_.predict(X)
         return self._each(X, lambda parts: self._decode(parts, self.theta_))
 
     def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
@@ -309,6 +356,9 @@ class WordAligner(LearnedEstimator):
             "sources": len(self.sources),
             "lexicon": [list(side) for side in self.map_.lexicon],
             "pairs": self.n_pairs_,
+            "C": self.C_,
+            "selection": None if self.selection_ is None else list(self.selection_.errors.items()),
+            "generative_error": None if self.selection_ is None else self.selection_.generative,
         }
         arrays = {f"generative/{name}": array for name, array in arrays.items()}
         arrays["names_bytes"], arrays["names_offsets"] = pack_strings(self.feature_names_)
@@ -324,6 +374,8 @@ class WordAligner(LearnedEstimator):
         self.generative = self.generative_ = GenerativeAligner.from_state(header["generative"], own)
         self.feature_names_ = unpack_strings(arrays["names_bytes"], arrays["names_offsets"])
         (first, second), self.n_pairs_ = header["lexicon"], int(header["pairs"])
+        self.C_, errors, below = header["C"], header["selection"], header["generative_error"]
+        self.selection_ = None if errors is None else Selection(self.C_, dict(errors), below)
         self.map_ = self._feature_map((first, second))
         if self.map_([(["a"], ["b"])]).names != self.feature_names_ or len(self.theta_) != len(self.feature_names_):
             raise StorageError("the weights are not those of the features that the settings describe")

@@ -13,7 +13,7 @@ from partwise.alignment import report_pictures as pictures
 from partwise.alignment.gold import gold_links
 from partwise.alignment.link_files import GoldLinks, Link
 from partwise.alignment.scores import AlignmentScores, alignment_bootstrap, alignment_scores
-from partwise.estimation.base import make_learner, params_to_json
+from partwise.estimation.base import params_to_json
 from partwise.exceptions import InputError
 from partwise.metrics.resampling import resample
 from partwise.report.markup import count, percent, plain
@@ -153,7 +153,7 @@ def training(model: Any) -> dict[str, Any] | None:
     if not hasattr(model, "result_"):
         return None
     found = trace(model)
-    learner = make_learner(model.learner, model.C, model.max_passes, model.random_state, model.learner_options or {})
+    learner, _ = model._settings()
     regularised = getattr(learner, "radius", None) is None
     for record in found["records"]:
         norm = record["extra"].get("norm")

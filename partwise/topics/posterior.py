@@ -52,7 +52,7 @@ def class_posterior(
     burn_in: int | None = None,
     reference: int | None = None,
     screen: float = 0.0,
-    pilot: int = 40,
+    pilot: int = 32,
     n_chains: int = 0,
     seed: int = 0,
     n_jobs: int = 1,

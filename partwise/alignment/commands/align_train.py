@@ -58,10 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--time-limit", metavar="S", type=float, help="with Q: seconds for a sentence pair")
     group = parser.add_argument_group("learning")
-    group.add_argument("--learner", metavar="NAME", default="extragradient", help="(default: extragradient)")
+    group.add_argument("--learner", metavar="NAME", default="n_slack", help="(default: n_slack)")
     group.add_argument("--loss", metavar="L", type=loss, help="(default: svm; the perceptron: its own)")
     group.add_argument("--set", metavar="NAME=VALUE", type=option, action="append", help="a setting of the learner")
-    group.add_argument("--C", "-C", metavar="C", type=float, default=1.0, help="weight of the losses (default: 1)")
+    group.add_argument("--C", "-C", metavar="C", type=float, help="weight of the losses (default: by cross-validation)")
     group.add_argument("--max-passes", metavar="N", type=int, help="at most so many passes (default: the learner's)")
     group.add_argument(
         "--patience", metavar="N", type=int, help="with --dev: stop after so many passes without a better one"
@@ -169,6 +169,9 @@ def summarise(
         "bytes": os.path.getsize(args.save),
         "pairs": len(pairs.bitext),
         "weights": len(model.theta_),
+        "C": model.C_,
+        "cross_validation": None if model.selection_ is None else list(model.selection_.errors.items()),
+        "generative_error": None if model.selection_ is None else model.selection_.generative,
         "status": result.status,
         "passes": len(result.trace),
         "best_pass": result.best_step,
@@ -199,6 +202,10 @@ def show(args: argparse.Namespace, summary: dict[str, Any]) -> None:
         return
     status = STATUS.get(summary["status"], summary["status"])
     print(f"{summary['model']}: {size_of(summary['bytes'])}, {summary['weights']} weights")
+    if summary["cross_validation"]:
+        found = ", ".join(f"{percent(error)} with C = {C:g}" for C, error in summary["cross_validation"])
+        base = percent(summary["generative_error"])
+        print(f"C = {summary['C']:g} by cross-validation: AER {found}; {base} by the generative aligner alone")
     line = f"{summary['passes']} passes in {summary['seconds']:.1f} s ({status})"
     if summary["objective"] is not None:
         line += f", objective {summary['objective']:.6g}"
