@@ -18,6 +18,7 @@ from partwise.learners.blocks import draw, put
 from partwise.learners.kept_cuts import kept_cuts
 from partwise.losses import Loss
 from partwise.problem import Problem
+from partwise.structures import Multiclass
 
 Floats = NDArray[np.float64]
 
@@ -101,9 +102,11 @@ def test_no_single_step_lowers_the_dual(cuts: int) -> None:
 def mixture(problem: Problem, state: dict[str, Any], cuts: int, i: int) -> tuple[Floats, float]:
     """(u_i, b_i) of a state."""
     first, last = problem.part_offsets[i : i + 2]
-    if cuts == 0:
-        return state["duals"][first:last], state["constants"][i]
     kept, u, b = kept_cuts(problem, state), np.zeros(last - first), 0.0
+    if cuts == 0:  # the mixture is the only cut
+        here = slice(kept.start[i, 0], kept.start[i, 0] + kept.size[i, 0])
+        u[kept.numbers[here]] = kept.values[here]
+        return u, kept.constants[i, 0]
     assert kept.weights[i].min() >= 0 and kept.weights[i].sum() <= 1 + 1e-12
     for k in range(kept.filled[i]):
         here = slice(kept.start[i, k], kept.start[i, k] + kept.size[i, k])
@@ -286,3 +289,19 @@ def test_what_they_accept() -> None:
             kind().fit(CASE.problem("crf"))
         with pytest.raises(CapabilityError, match="not ramp"):
             kind().fit(CASE.problem("ramp"))
+
+
+def test_a_mixture_is_as_sparse_as_its_outputs() -> None:
+    """Memory grows with the parts that were met, not with those that exist."""
+    rng = np.random.default_rng(0)
+    matrices = [rng.normal(size=(3, 5000)) for _ in range(4)]
+    problem = Problem(Multiclass(4, 5000), MatrixFeatures(matrices), [1, 2, 3, 4], "svm")
+    learner = FrankWolfe(C=1.0, cuts=0, max_passes=20)
+    state = learner.start(problem, np.zeros(3), None)
+    for _ in range(20):
+        learner.advance(problem, state)
+    kept = kept_cuts(problem, state)
+    assert kept.size.shape == (4, 1) and kept.size.max() <= 21  # the gold output and one more for every pass
+    dense = FrankWolfe(C=1.0, cuts=10, max_passes=20).fit(problem).certificate
+    sparse = learner.fit(problem).certificate
+    assert dense is not None and sparse is not None and sparse.dual <= dense.primal

@@ -9,8 +9,9 @@ what a subgradient costs. With (u_s, b_s) the cut at θ and d = u_s − u_i, a s
 whose maximum is η = min(1, g_i / (C ‖F_i d‖²)): Lacoste-Julien, Jaggi, Schmidt and Pletscher (2013), Algorithms 2
 (batch) and 4 (block-coordinate). The dual never decreases, and the gap needs no step size nor any other setting.
 
-Memory is one vector in part space, Σ_i n_parts(i) numbers, and not a weight vector an instance. The cost of a step
-beside the oracle is that of ‖F_i d‖² and of θ ← θ − ηC F_i d over the rows where d ≠ 0.
+Memory is one sparse vector in part space for every instance, no more than the parts of the outputs that it has met, and
+not a weight vector. The cost of a step beside the oracle is that of ‖F_i d‖² and of θ ← θ − ηC F_i d over the rows
+where d ≠ 0.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from partwise.learners._cut_weights import best_step
 from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.blocks import BlockLearner, draw, put
 from partwise.learners.certified import CertifiedLearner, cut_of
-from partwise.learners.kept_cuts import FLOOR, corrective_pass, cut_state, kept_cuts
+from partwise.learners.kept_cuts import FLOOR, add_up, corrective_pass, cut_state, keep_again, kept_cuts
 from partwise.problem import Problem
 from partwise.structures.base import part_count
 
@@ -38,13 +39,14 @@ __all__ = ["BatchFrankWolfe", "FrankWolfe"]
 
 @kernel
 def block_pass(
-    data, offsets, order, draws, tree, C, signed, guide, raw, theta, late, duals, constants, gaps, buffers, kept,
-    scratch, counters,
+    data, order, draws, tree, C, signed, guide, raw, theta, late, gaps, mixtures, buffers, kept, scratch, counters
 ):  # fmt: skip
-    """A pass of Algorithm 4. ``counters``: steps k, Σ_i b_i, Σ_k k·Σ_i b_i, calls of the oracle.
+    """Visits of Algorithm 4 until the pass is over or the pool of the mixtures is full; returns how many.
 
-    ``raw`` is C v and ``theta`` the same, clipped at 0 where ``signed`` (None where nothing is); they may be one array.
-    ``late`` (dim,) collects Σ_k W_{k−1} δ_k, with W_k = 1 + … + k, so that Σ_k k·θ_k = W_k θ_k − late.
+    ``mixtures`` keeps (u_i, b_i) as the only cut of instance i, sparse. ``counters``: steps k, Σ_i b_i, Σ_k k·Σ_i b_i,
+    calls of the oracle. ``raw`` is C v and ``theta`` the same, clipped at 0 where ``signed`` (None where nothing is);
+    they may be one array. ``late`` (dim,) collects Σ_k W_{k−1} δ_k, with W_k = 1 + … + k, so that Σ_k k·θ_k is
+    W_k θ_k − late.
     ``guide`` (dim,) gives the cuts in place of θ where it is not empty: a start from outside.
     """
     source = guide if guide.shape[0] > 0 else theta
@@ -56,11 +58,17 @@ def block_pass(
         if tree.shape[0] > 0 and tree[1] > 0.0:
             i = draw(tree, draws[place])
         n = part_count(data.space, i)
-        own, parts = duals[offsets[i] : offsets[i + 1]], buffers.parts[:n]
+        if mixtures.used[0] + n > mixtures.numbers.shape[0]:
+            return place
+        parts, own = buffers.parts[:n], buffers.spare[:n]
         _, constant = cut_of(data, i, source, buffers, kept)
         if guide.shape[0] > 0:
             feature_scores(data.features, i, theta, kept, 0)
-        gap = constant - constants[i]
+        for r in range(n):
+            own[r] = 0.0
+        add_up(mixtures, i, 0, 1.0, own)
+        rise = constant - mixtures.constants[i, 0]
+        gap = rise
         for r in range(n):
             parts[r] -= own[r]
             if parts[r] != 0.0:
@@ -70,7 +78,7 @@ def block_pass(
             if signed is not None:
                 direction[:] = 0.0
                 accumulate(data.features, i, parts, 0, -C, direction)
-                step = best_step(raw, direction, signed, C, constant - constants[i])
+                step = best_step(raw, direction, signed, C, rise)
                 for j in range(raw.shape[0]):
                     raw[j] += step * direction[j]
                     theta[j] = raw[j] if raw[j] > 0.0 or not signed[j] else 0.0
@@ -78,11 +86,12 @@ def block_pass(
                 norm = C * squared_norm(data.features, i, parts, scratch)
                 step = gap / norm if gap < norm else 1.0
                 accumulate(data.features, i, parts, 0, -C * step, theta)
-            change = step * (constant - constants[i])
-            constants[i] += change
-            counters[1] += change
+            mixtures.constants[i, 0] += step * rise
+            mixtures.filled[i] = 1
+            counters[1] += step * rise
             for r in range(n):
                 own[r] += step * parts[r]
+            keep_again(mixtures, i, 0, own, n)
             if late.shape[0] > 0:
                 accumulate(data.features, i, parts, 0, -C * step * 0.5 * counters[0] * (counters[0] + 1.0), late)
         if tree.shape[0] > 0:
@@ -90,6 +99,7 @@ def block_pass(
         counters[0] += 1.0
         counters[2] += counters[0] * counters[1]
         counters[3] += 1.0
+    return order.shape[0]
 
 
 @register_learner("frank_wolfe")
@@ -138,10 +148,9 @@ class FrankWolfe(BlockLearner):
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         warm, start = bool(theta.any()), self.domain(problem).clip(theta)
-        own = {"duals": np.zeros(problem.part_offsets[-1]), "constants": np.zeros(problem.m)}
         return {
             **self.visiting_state(problem),
-            **(own if self.cuts == 0 else cut_state(problem.m, self.cuts)),
+            **cut_state(problem.m, max(self.cuts, 1)),
             "guide": theta if warm else np.zeros(0),
             "theta": np.zeros(problem.dim),
             "late": np.zeros(problem.dim if self.averaging else 0),
@@ -163,19 +172,17 @@ class FrankWolfe(BlockLearner):
         kept = np.empty_like(buffers.scores)
         signed, raw = problem.nonnegative, state["raw"] if problem.nonnegative is not None else state["theta"]
         moving = (state["guide"], raw, state["theta"], state["late"])
-        if self.cuts == 0:
-            problem.run(
-                block_pass, problem.data, problem.part_offsets, order, draws, tree, self.C, signed, *moving,
-                state["duals"], state["constants"], state["gaps"], buffers, kept, scratch, state["counters"],
-            )  # fmt: skip
-            return
         done, floor = 0, FLOOR * float(state["gaps"].mean())
         while done < len(order):  # until the pool of the cuts is full, and on with a larger one
-            done += problem.run(
-                corrective_pass, problem.data, order[done:], draws[done:], tree, self.C, signed, floor, *moving,
-                state["gaps"], kept_cuts(problem, state), buffers, kept, np.empty_like(kept), scratch,
-                state["counters"],
-            )  # fmt: skip
+            rest = (order[done:], draws[done:], tree, self.C, signed)
+            known = (state["gaps"], kept_cuts(problem, state), buffers, kept)
+            if self.cuts == 0:
+                done += problem.run(block_pass, problem.data, *rest, *moving, *known, scratch, state["counters"])
+            else:
+                done += problem.run(
+                    corrective_pass, problem.data, *rest, floor, *moving, *known, np.empty_like(kept), scratch,
+                    state["counters"],
+                )  # fmt: skip
 
     def _known(self, problem: Problem, state: State) -> dict[str, Any]:
         (k, constant, weighted, calls), domain = state["counters"].tolist(), self.domain(problem)

@@ -31,7 +31,7 @@ from partwise.losses import loss_parts
 from partwise.problem import Problem
 from partwise.structures.base import part_count
 
-__all__ = ["KeptCuts", "corrective_pass", "cut_state", "kept_cuts"]
+__all__ = ["KeptCuts", "add_up", "corrective_pass", "cut_state", "keep_again", "kept_cuts"]
 
 #: Kept cuts are enough if they promise this share of the gap that the oracle found last, …
 SHARE = 0.25
@@ -103,6 +103,25 @@ def keep(cuts, i, k, parts, n):
             place += 1
     cuts.size[i, k] = place - cuts.used[0]
     cuts.used[0] = place
+
+
+@composite
+def keep_again(cuts, i, k, parts, n):
+    """As ``keep``, in the old place where that is large enough: for a slot that is written often."""
+    size = 0
+    for r in range(n):
+        if parts[r] != 0.0:
+            size += 1
+    if size > cuts.size[i, k]:
+        cuts.start[i, k] = cuts.used[0]
+        cuts.used[0] += size
+    place = cuts.start[i, k]
+    for r in range(n):
+        if parts[r] != 0.0:
+            cuts.numbers[place] = r
+            cuts.values[place] = parts[r]
+            place += 1
+    cuts.size[i, k] = size
 
 
 @composite
