@@ -13,6 +13,7 @@ from problems import tiny
 
 from partwise import DCA, Chain, FrankWolfe, Multiclass, Problem, StructuredClassifier
 from partwise.capabilities import capability_table
+from partwise.exceptions import InputError
 from partwise.features import MatrixFeatures
 from partwise.learners import LEARNERS, Learner, register_learner
 from partwise.losses import LOSSES, Loss, LossFunction, add_cost, gold_score, loss_parts, register_loss, subtract_gold
@@ -93,6 +94,14 @@ def test_a_greedy_knapsack_is_never_certified_as_exact() -> None:
     doubted = StructuredClassifier(lambda X: Boastful([4] * len(X)), learner="frank_wolfe", check_oracle=False)
     problem_certificate = doubted.fit(X, y).result_.certificate
     assert problem_certificate is None or problem_certificate.primal >= honest.result_.certificate.dual - 1e-9
+
+
+def test_a_greedy_knapsack_that_claims_to_be_exact_is_found_before_training() -> None:
+    rng = np.random.default_rng(3)
+    X = [rng.normal(size=(3, 4)) for _ in range(8)]
+    y = [sets(4)[rng.integers(len(sets(4)))] for _ in X]
+    with pytest.raises(InputError, match=r"Boastful\.argmax of instance \d .* where one that it knows scores"):
+        StructuredClassifier(lambda X: Boastful([4] * len(X)), learner="frank_wolfe").fit(X, y)
 
 
 # --------------------------------------------------------------------------------------------------
