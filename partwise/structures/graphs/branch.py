@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise.structures.graphs.ad3 import Ad3Settings
-from partwise.structures.graphs.belief import bit_count, prepare
 from partwise.structures.graphs.domains import open_states, propagate
-from partwise.structures.graphs.pack import GraphSpace, atom_count, graph_parts, violated, write_output
-from partwise.structures.graphs.relaxed import relax
+from partwise.structures.graphs.pack import GraphSpace, violated, write_output
+from partwise.structures.graphs.relaxed import RelaxedSpace
 from partwise.structures.graphs.search import dive
+from partwise.structures.oracles import argmax
 
 __all__ = ["Found", "branch_and_bound"]
 
@@ -30,31 +30,6 @@ class Found(NamedTuple):
     value: float
     bound: float
     nodes: int
-
-
-@kernel
-def bound_node(graph, i, scores, settings, memory, closed, y, parts):
-    """Relaxes the instance without the closed atoms: (bound, score of y or −inf). (−inf, −inf): no output is left."""
-    masked = scores.copy()
-    for r in range(closed.shape[0]):
-        if closed[r] != 0:
-            masked[r] = -np.inf
-    theta, open_atoms = np.empty(bit_count(graph, i)), np.empty(atom_count(graph, i), np.uint8)
-    feasible, constant = prepare(graph, i, masked, theta, open_atoms)
-    if not feasible:
-        return -np.inf, -np.inf
-    level, value, _, _ = relax(graph, i, masked, settings, memory, open_atoms, theta, constant, y, parts)
-    trial = np.empty(y.shape[0], np.int64)
-    n_atoms = atom_count(graph, i)
-    if (
-        value == -np.inf
-        and dive(graph, i, masked, parts[:n_atoms].copy(), open_atoms, trial)
-        and violated(graph, i, trial) < 0
-    ):
-        spare = np.empty(graph_parts(graph, i))
-        value = write_output(graph, i, trial, masked, spare)
-        y[:] = trial
-    return level, value
 
 
 @kernel
@@ -73,6 +48,15 @@ def domains_of(graph, i, scores, closed):
     return True
 
 
+def _round(graph: GraphSpace, i: int, masked: Floats, parts: Floats, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """States of largest weight; where hard factors forbid them, those that a dive by the weights finds."""
+    y = np.array([int(np.argmax(parts[a:b])) for a, b in pairwise(starts)])
+    if violated(graph, i, y) < 0:
+        return y
+    open_atoms, found = (masked[: starts[-1]] > -np.inf).astype(np.uint8), np.zeros_like(y)
+    return found if dive(graph, i, masked, parts[: starts[-1]].copy(), open_atoms, found) else y
+
+
 def branch_and_bound(
     graph: GraphSpace, i: int, scores: Floats, settings: Ad3Settings, time_limit: float | None
 ) -> Found:
@@ -86,7 +70,8 @@ def branch_and_bound(
     edges = slice(int(graph.edge_start[graph.slot_start[a]]), int(graph.edge_start[graph.slot_start[b]]))
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     memory = np.zeros(len(graph.edge_bit))
-    parts, y = np.empty(int(graph_parts(graph, i))), np.empty(last - first, np.int64)
+    space = RelaxedSpace(graph, settings, memory, np.zeros((len(graph.node_start) - 1, 4)))
+    parts, work, spare = np.empty(len(scores)), np.empty(0), np.empty(len(scores))
     best: NDArray[np.int64] | None = None
     value, nodes = -np.inf, 0
     queue: list[tuple[float, int, NDArray[np.uint8], Floats]] = []
@@ -97,9 +82,15 @@ def branch_and_bound(
         if not domains_of(graph, i, scores, closed):
             return
         memory[edges] = multipliers
-        level, attained = bound_node(graph, i, scores, settings, memory, closed, y, parts)
+        masked = scores.copy()
+        masked[: starts[-1]][closed != 0] = -np.inf
+        level = argmax(space, i, masked, work, parts)
+        if level == -np.inf:
+            return
+        y = _round(graph, i, masked, parts, starts)
+        attained = write_output(graph, i, y, masked, spare) if violated(graph, i, y) < 0 else -np.inf
         if attained > value:
-            value, best = float(attained), y.copy()
+            value, best = float(attained), y
         if level > value + slack():
             heapq.heappush(queue, (-float(level), nodes, closed, np.concatenate([parts[: starts[-1]], memory[edges]])))
 
@@ -118,7 +109,7 @@ def branch_and_bound(
         if not free.any():  # one output: its score is exact, whatever the bound
             states = np.array([np.flatnonzero(closed[s:t] == 0)[0] for s, t in pairwise(starts)])
             if violated(graph, i, states) < 0:
-                attained = float(write_output(graph, i, states, scores, parts))
+                attained = float(write_output(graph, i, states, scores, spare))
                 if attained > value:
                     value, best = attained, states
             continue
