@@ -26,6 +26,7 @@ PAGES = [
     ("cli", "Command line"),
     ("topics", "Topic models"),
     ("alignment", "Word alignment"),
+    ("parsing", "Dependency parsing"),
     ("experiments", "Experiments"),
     ("benchmarks", "Benchmarks"),
     ("capabilities", "Structure × learner"),

@@ -215,7 +215,15 @@ def test_context_names_files(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # files of others may need what is not installed
 @pytest.mark.parametrize(
-    "name", ["conll2000-crf", "martins2010-ner", "maxmargin-race", "bartlett2004-ner", "lacostejulien2009-qap"]
+    "name",
+    [
+        "conll2000-crf",
+        "martins2010-ner",
+        "martins2010-parsing",
+        "maxmargin-race",
+        "bartlett2004-ner",
+        "lacostejulien2009-qap",
+    ],
 )
 def test_quick_variants(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PARTWISE_EXPERIMENTS", raising=False)

@@ -12,6 +12,7 @@ from helpers import data_file
 from partwise.exceptions import InputError, ParameterError
 from partwise.parsing import (
     DependencySentence,
+    TagPredictor,
     attachment_scores,
     load_sample_treebank,
     parse_conllu,
@@ -139,6 +140,49 @@ def test_sample_treebank() -> None:
     assert np.mean([s.text() in {t.text() for t in train} for s in test]) < 0.1
     with pytest.raises(ParameterError, match="split"):
         load_sample_treebank("dev")
+
+
+class Lookup:
+    """The last tag seen with a word; X where there was none. Remembers what it was trained on."""
+
+    def __init__(self, other: str = "X") -> None:
+        self.other = other
+
+    def get_params(self, deep: bool = True) -> dict[str, str]:
+        return {"other": self.other}
+
+    def fit(self, X: list[list[tuple[str]]], y: list[list[str]]) -> Lookup:
+        self.tags = {
+            word: tag for words, tags in zip(X, y, strict=True) for (word,), tag in zip(words, tags, strict=True)
+        }
+        return self
+
+    def predict(self, X: list[list[tuple[str]]]) -> list[list[str]]:
+        return [[self.tags.get(word, self.other) for (word,) in words] for words in X]
+
+
+def test_tags_of_training_sentences_are_jackknifed() -> None:
+    sentences = [
+        DependencySentence.of_words(["a", f"only{i}"], [0, 1], upos=["A", "B"], feats=["x", "y"]) for i in range(6)
+    ]
+    tagger = TagPredictor(Lookup(), columns=("upos",), folds=3)
+    found = tagger.fit_transform(sentences)
+    assert [s.column("upos") for s in found] == [["A", "X"]] * 6  # nobody has seen a sentence's own word
+    assert found[0].column("lemma") == ["a", "only0"] and found[0].column("feats") == ["_", "_"]
+    assert found[0].heads.tolist() == [0, 1]
+    assert tagger.transform(sentences)[0].column("upos") == ["A", "B"]  # those for prediction have seen all
+
+
+def test_tag_predictor_faults() -> None:
+    sentence = DependencySentence.of_words(["a"], upos=["A"])
+    with pytest.raises(ParameterError, match="columns"):
+        TagPredictor(Lookup(), columns=("head",)).fit([sentence])
+    with pytest.raises(ParameterError, match="folds"):
+        TagPredictor(Lookup(), folds=1).fit([sentence])
+    with pytest.raises(InputError, match="1 sentences cannot make 5 folds"):
+        TagPredictor(Lookup()).fit_transform([sentence])
+    with pytest.raises(InputError, match="not fitted"):
+        TagPredictor(Lookup()).transform([sentence])
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases.second_order import enumerate_second_order
 
 import partwise
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import squared_norm
 from partwise.parsing import DependencySentence, SecondOrderParser, load_sample_treebank
 from partwise.parsing.features import ArcFeatures, SecondOrderFeatures, WordEncoder
+from partwise.structures.arborescence import Arborescence
 from partwise.structures.second_order import SecondOrderTree
 
 TRAIN, TEST = load_sample_treebank("train"), load_sample_treebank("test")
@@ -82,6 +84,47 @@ def test_batches_threads_and_storage(parser: SecondOrderParser, tmp_path: Path) 
     assert [tree.text() for tree in again.predict(TEST)] == expected
     np.testing.assert_array_equal(again.predict_marginals(TEST[:1])[0], parser.predict_marginals(TEST[:1])[0])
     assert parser.predict([]) == [] and len(parser.certificates([]).values) == 0
+
+
+def test_belief_propagation_is_exact_without_second_order_scores() -> None:
+    rng = np.random.default_rng(0)
+    for n, single_root in ((1, False), (3, True), (5, False), (5, True)):
+        space = SecondOrderTree([np.ones((n + 1, n))], 2, single_root=single_root)
+        scores = np.zeros(space.n_parts(0))
+        scores[: space.n_atoms(0)] = 2.0 * rng.normal(size=space.n_atoms(0))
+        expected, mass = Arborescence([n], 2, single_root=single_root).marginals(0, scores[: space.n_atoms(0)])
+        found = space.beliefs(0, scores)
+        assert found.converged and found.log_partition == pytest.approx(expected)
+        np.testing.assert_allclose(found.parts[: space.n_atoms(0)], mass, rtol=0, atol=1e-7)
+
+
+def test_beliefs_are_the_gradient_of_the_bethe_log_partition() -> None:
+    """At a fixed point, by central differences; and near the truth where second-order scores are small."""
+    rng = np.random.default_rng(1)
+    table = np.ones((5, 4), bool)
+    for single_root in (False, True):
+        space = SecondOrderTree([table], single_root=single_root)
+        scores = rng.normal(size=space.n_parts(0))
+        scores[space.n_atoms(0) :] *= 0.1
+        found = space.beliefs(0, scores)
+        assert found.converged
+        for part in rng.integers(space.n_parts(0), size=12):
+            step = 1e-4 * np.eye(space.n_parts(0))[part]
+            ends = [space.beliefs(0, scores + sign * step, max_rounds=500) for sign in (1, -1)]
+            slope = (ends[0].log_partition - ends[1].log_partition) / 2e-4
+            assert slope == pytest.approx(found.parts[part], abs=1e-5)
+        truth = enumerate_second_order(4, None, single_root, table)
+        assert found.log_partition == pytest.approx(truth.log_partition(scores), abs=0.1)
+        arcs = space.n_atoms(0)
+        np.testing.assert_allclose(found.parts[:arcs], truth.marginals(scores)[:arcs], rtol=0, atol=0.05)
+
+
+def test_training_on_beliefs(parser: SecondOrderParser) -> None:
+    model = SecondOrderParser(**{**SMALL, "max_passes": 2}, loss="crf", C=0.1).fit(TRAIN[:80], pruner=parser.pruner_)
+    assert model.evaluate(TEST).uas > 95
+    tables, converged = model.predict_beliefs(TEST[:10])
+    assert converged.mean() > 0.5
+    np.testing.assert_allclose(tables[0].sum(axis=0), 1.0)
 
 
 def test_bad_input(parser: SecondOrderParser) -> None:

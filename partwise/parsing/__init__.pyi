@@ -6,5 +6,8 @@ from partwise.parsing.metrics import AttachmentScores as AttachmentScores
 from partwise.parsing.metrics import attachment_scores as attachment_scores
 from partwise.parsing.parser import DependencyParser as DependencyParser
 from partwise.parsing.parser import ParsedTree as ParsedTree
+from partwise.parsing.pictures import dependency_svg as dependency_svg
+from partwise.parsing.report import parsing_report as parsing_report
 from partwise.parsing.sample import load_sample_treebank as load_sample_treebank
 from partwise.parsing.second_order import SecondOrderParser as SecondOrderParser
+from partwise.parsing.tagging import TagPredictor as TagPredictor

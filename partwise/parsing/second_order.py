@@ -277,6 +277,21 @@ class SecondOrderParser(DependencyParser):
         """Scores of the trees that :meth:`predict` finds, with upper bounds of the scores of all trees."""
         return self._all(X)[1]
 
+    def predict_beliefs(
+        self, X: Sequence[DependencySentence], *, temperature: float = 1.0
+    ) -> tuple[list[Floats], NDArray[np.bool_]]:
+        """((n + 1, n) beliefs in arcs by loopy belief propagation, whether it converged) of every sentence."""
+        sentences = self._checked(X)
+        space, features = self._second_order(sentences)
+        found, converged = [], np.zeros(len(sentences), bool)
+        for i, sentence in enumerate(sentences):
+            answer = space.beliefs(i, features.scores(i, self.theta_) / temperature)
+            table, where = np.zeros((len(sentence) + 1, len(sentence))), space.atoms(i)
+            np.add.at(table, (where.head, where.modifier - 1), answer.parts[: space.n_atoms(i)])
+            found.append(table)
+            converged[i] = answer.converged
+        return found, converged
+
     def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
         """Those of the first-order model."""
         return self.pruner_.predict_marginals(self._checked(X), labelled=labelled)

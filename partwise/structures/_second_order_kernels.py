@@ -102,7 +102,8 @@ def _automaton(lay, h, single_root, scores, out_gain, in_gain, y, x):
         x[a] = False
         row = lay.grands[h] + (a - lay.into[h]) * width
         for p in range(width):
-            gains[p] = out_gain[lay.out[start + p]] + scores[row + p]
+            b = lay.out[start + p]
+            gains[p] = out_gain[b] + scores[row + p] if lay.modifiers[b] != lay.heads[a] else -np.inf
         value_left, last_left = _chain(lay, h, 0, gains, scores, best, back[0])
         value_right, last_right = _chain(lay, h, 1, gains, scores, best, back[1])
         total = in_gain[a] + value_left + value_right

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise.exceptions import InputError, ParameterError
+from partwise.structures import _second_order_beliefs as messages
 from partwise.structures import _second_order_kernels as kernels
 from partwise.structures._second_order_space import Layout, SecondOrderSpace, layout, write_parts
 from partwise.structures.arborescence import ArcTable, tree_fault
@@ -16,7 +17,16 @@ from partwise.structures.base import CompiledStructure
 from partwise.structures.oracles import Floats
 from partwise.structures.registry import register_structure
 
-__all__ = ["SecondOrderTree"]
+__all__ = ["Beliefs", "SecondOrderTree"]
+
+
+class Beliefs(NamedTuple):
+    """What belief propagation ends with: the Bethe log-partition, the beliefs of all parts, how long it took."""
+
+    log_partition: float
+    parts: Floats
+    rounds: int
+    converged: bool
 
 
 class SecondOrderTree(CompiledStructure):
@@ -25,6 +35,10 @@ class SecondOrderTree(CompiledStructure):
     Section 3.2 of Martins et al. (2010) beside its TREE factor: consecutive siblings with the first and the last
     child of each side, and chains grandparent–head–modifier. ``argmax`` is the best tree that dual decomposition finds:
     an attained output ("inner"), with an upper bound by ``bound``. Where both agree, :meth:`solve` calls it optimal.
+
+    ``marginals`` are the beliefs of loopy belief propagation with the Bethe log-partition of eqs. (18)–(19), which is
+    neither an upper nor a lower bound ("none"); exact where only arcs have scores. :meth:`beliefs` says whether a fixed
+    point was reached.
 
     A score of −inf forbids an arc; those of siblings and grandparents must be finite.
 
@@ -103,7 +117,7 @@ class SecondOrderTree(CompiledStructure):
         return self._pack
 
     def guarantee(self, oracle: str) -> str:
-        return "inner" if oracle == "argmax" else "exact"
+        return {"argmax": "inner", "marginals": "none"}.get(oracle, "exact")
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -124,6 +138,26 @@ class SecondOrderTree(CompiledStructure):
     def argmax(self, i: int, scores: Any) -> Floats:
         self._check_higher(i, scores)
         return super().argmax(i, scores)
+
+    def marginals(self, i: int, scores: Any) -> tuple[float, Floats]:
+        self._check_higher(i, scores)
+        return super().marginals(i, scores)
+
+    def beliefs(self, i: int, scores: Any, *, max_rounds: int = messages.MOST_ROUNDS, damping: float = 0.3) -> Beliefs:
+        """Belief propagation with its own account: as ``marginals``, and whether a fixed point was reached."""
+        if not 0.0 <= damping < 1.0:
+            raise ParameterError("damping", "SecondOrderTree.beliefs", "in [0, 1)", damping)
+        self._check_higher(i, scores)
+        values, _, parts = self._buffers(i, scores)
+        arcs = self.n_atoms(i) // self.n_labels
+        arc_scores, mass = np.empty(arcs), np.zeros(arcs)
+        messages.soft_arcs(self.n_labels, values, arc_scores, parts)
+        n, one = int(self.lengths[i]), int(self.single_root)
+        value, rounds, done = messages.propagate(
+            self.layout(i), n, arc_scores, values, one, max_rounds, float(damping), mass, parts
+        )
+        parts[: self.n_atoms(i)] *= np.repeat(mass, self.n_labels)
+        return Beliefs(float(value), parts, int(rounds), bool(done))
 
     def bound(self, i: int, scores: Any) -> float:
         self._check_higher(i, scores)
