@@ -241,7 +241,7 @@ def test_gold_that_the_model_cannot_produce() -> None:
 def test_searches_that_take_too_long_say_so(fitted: Any, train: AlignedPairs, generative: GenerativeAligner) -> None:
     slow = WordAligner.from_state(*fitted["M+F+Q"].to_state())
     slow.map_ = slow.set_params(time_limit=1e-9)._feature_map(slow.map_.lexicon)
-    slow.theta_ = slow.theta_ + np.isin(slow.feature_names_, PATTERNS)  # a bonus, so that pairs of links matter
+    slow.theta_ = slow.theta_ + np.isin(slow.feature_names_, list(PATTERNS))  # a bonus, so that pairs of links matter
     with pytest.raises(SolverError, match="met its time limit of 1e-09 s"):
         slow.predict(train.bitext)
     settings = {**ENOUGH, "model": "M+Q", "time_limit": 1e-9, "learner": "one_slack"}

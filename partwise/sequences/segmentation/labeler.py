@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._threads import Threads
 from partwise.data.columns import CodedColumn
 from partwise.estimation.base import make_loss, thread_count
 from partwise.estimation.conduct import check_is_fitted
@@ -81,10 +82,10 @@ class SegmentModel(LearnedEstimator):
         """task(start, stop) over the inputs, in threads; an answer ≥ 0 is an input without output."""
         jobs = thread_count(self.n_jobs)
         borders = np.linspace(0, n, jobs + 1).astype(int).tolist()
-        with ThreadPoolExecutor(jobs) as pool:
-            failed = [i for i in pool.map(task, borders[:-1], borders[1:]) if i >= 0]
-        if failed:
-            raise InputError(f"no segmentation of sequence {failed[0]} has a finite score")
+        failed: list[int] = []
+        Threads(jobs).each(lambda start, stop: failed.append(task(start, stop)), itertools.pairwise(borders))
+        if any(i >= 0 for i in failed):
+            raise InputError(f"no segmentation of sequence {min(i for i in failed if i >= 0)} has a finite score")
 
     def _tags(self, starts: NDArray[np.int64], offsets: NDArray[np.int64]) -> CodedColumn:
         segments, first = start_segments(starts, offsets)
