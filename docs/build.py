@@ -23,6 +23,7 @@ PAGES = [
     ("templates", "The template language"),
     ("choosing", "Choosing a loss and a learner"),
     ("custom_structure", "A structure of your own"),
+    ("search", "Learning to search"),
     ("cli", "Command line"),
     ("topics", "Topic models"),
     ("alignment", "Word alignment"),

@@ -223,6 +223,7 @@ def test_context_names_files(tmp_path: Path) -> None:
         "maxmargin-race",
         "bartlett2004-ner",
         "lacostejulien2009-qap",
+        "daume2005-theorem4",
     ],
 )
 def test_quick_variants(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ integer; the score of a node is the sum of the scores of the actions that led to
 
 from __future__ import annotations
 
-from partwise._compile import Generic
+from partwise._compile import Generic, kernel
 
 __all__ = [
     "action_features",
@@ -23,6 +23,7 @@ __all__ = [
     "prepare",
     "reach",
     "state_size",
+    "touch",
 ]
 
 
@@ -84,3 +85,13 @@ def good_actions(problem, i, state, actions):
 @Generic
 def action_features(problem, i, state, action, amount, delta, touched, n):
     """delta += amount·φ(x_i, state, action); lists what it touches in ``touched`` from n on and returns the new n."""
+
+
+@kernel
+def touch(delta, touched, n, at, amount):
+    """delta[at] += amount, listed in ``touched`` where it was zero: what ``action_features`` is made of."""
+    if delta[at] == 0.0:
+        touched[n] = at
+        n += 1
+    delta[at] += amount
+    return n

@@ -23,6 +23,7 @@ from partwise.learners.laso.packed import (
     prepare,
     reach,
     state_size,
+    touch,
 )
 from partwise.sequences.segmentation.features import SegmentRows
 from partwise.structures._segments_kernels import atom_number, block_start, blocks_below, mask_scores
@@ -111,16 +112,6 @@ def _(problem, i, state, action, after):
 def _(problem, i, state, actions):
     actions[0] = problem.gold[problem.first[i] + state[2]]
     return 1
-
-
-@kernel
-def touch(delta, touched, n, at, amount):
-    """delta[at] += amount, listed in ``touched`` where it was zero."""
-    if delta[at] == 0.0:
-        touched[n] = at
-        n += 1
-    delta[at] += amount
-    return n
 
 
 @kernel

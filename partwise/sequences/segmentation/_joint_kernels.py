@@ -28,8 +28,9 @@ from partwise.learners.laso.packed import (
     prepare,
     reach,
     state_size,
+    touch,
 )
-from partwise.sequences.segmentation._chunk_kernels import row_features, touch
+from partwise.sequences.segmentation._chunk_kernels import row_features
 
 #: Contexts that select a row of chunk tags, and how many more that select the weight of a tag alone.
 CONTEXTS, TAG_CONTEXTS = 13, 3

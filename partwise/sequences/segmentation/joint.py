@@ -77,7 +77,10 @@ class JointLabeler(LearnedEstimator):
         A word seen less often is treated as unknown: it may have every tag that rare words have.
     hash_bits : int
         The table of words with tags has 2^bits rows.
-    beam, update, mode, alpha, average, max_passes, patience, learner_options, random_state, n_jobs, verbose
+    mode : str
+        Updates of the largest violation by default: with them it learns faster here than by going on after an error
+        (chosen on held-out sentences of CoNLL-2000).
+    beam, update, alpha, average, max_passes, patience, learner_options, random_state, n_jobs, verbose
         As in :class:`~partwise.sequences.segmentation.search_labeler.SearchLabeler`.
 
     Examples
@@ -102,10 +105,10 @@ class JointLabeler(LearnedEstimator):
         hash_bits: int = 17,
         beam: int = 10,
         update: str = "alma",
-        mode: str = "laso",
+        mode: str = "max_violation",
         alpha: float = 0.9,
         average: bool = True,
-        max_passes: int = 8,
+        max_passes: int = 10,
         patience: int | None = None,
         learner_options: dict[str, Any] | None = None,
         random_state: int = 0,
@@ -170,10 +173,11 @@ class JointLabeler(LearnedEstimator):
             make_encoder(columns, text, None, 1, None) for text in (self.tag_templates, self.chunk_templates)
         ]
         rows = [encoder.fit_transform(columns) for encoder in self.encoders_]
+        matrices: list[Any] = [part.matrix for part in rows]
         self.layouts_ = [
-            RowLayout.observed(rows[0].matrix, tag_codes, len(self.tags_)),  # type: ignore[arg-type]
-            RowLayout.observed(rows[1].matrix, chunk_codes, len(self.chunks_)),
-        ]  # type: ignore[arg-type]
+            RowLayout.observed(matrices[0], tag_codes, len(self.tags_)),
+            RowLayout.observed(matrices[1], chunk_codes, len(self.chunks_)),
+        ]
         self.layouts_[1].base = self.layouts_[0].dim
         gold = tag_codes * len(self.chunks_) + chunk_codes
         return PackedSearch(self._search(words, rows, gold), int(self._bases()[-1]), len(words.offsets) - 1)
@@ -227,14 +231,15 @@ class JointLabeler(LearnedEstimator):
 
     def _search(self, words: CodedColumn, rows: list[Any], gold: NDArray[np.int64]) -> JointSearch:
         numbers, classes = self._known(words)
-        packed = [layout.pack(part.matrix) for layout, part in zip(self.layouts_, rows, strict=True)]
+        packed: Any = [layout.pack(part.matrix) for layout, part in zip(self.layouts_, rows, strict=True)]
         lists = [*self.lists_, self.rare_]
         number = numbers[words.codes]
         sizes = [int((np.diff(part.indptr) + np.diff(part.pair_indptr)).max(initial=0)) for part in packed]
         legal = legal_transitions(self.chunks_, "IOB2")
         bases = self._bases()
         return JointSearch(
-            words.offsets, *packed, bases[: CONTEXTS + TAG_CONTEXTS], len(self.tags_) + 1, (1 << self.hash_bits) - 1,
+            words.offsets, packed[0], packed[1], bases[: CONTEXTS + TAG_CONTEXTS], len(self.tags_) + 1,
+            (1 << self.hash_bits) - 1,
             classes[words.codes], number, np.where(number < 0, len(lists) - 1, number).astype(np.int32),
             np.append(0, np.cumsum([len(row) for row in lists])).astype(np.int64),
             np.concatenate([np.array(row, np.int32) for row in lists]),

@@ -1,0 +1,61 @@
+"""Joint tagging and chunking of CoNLL-2000: one training and its test scores, for the experiments of §4.2 to §5."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from typing import Any
+
+from _chunks import read
+
+from partwise.experiment import Context
+from partwise.learners.laso.learner import LaSO
+from partwise.sequences.chunks import chunk_scores
+from partwise.sequences.segmentation.joint import JointLabeler
+from partwise.sequences.tokens import token_accuracy
+
+#: Words are all that is given: no lists, no tags of other corpora.
+SETTINGS = {"frequent": 4, "hash_bits": 17}
+
+
+@cache
+def prepared(context: Context, sentences: int | None = None) -> tuple[JointLabeler, Any]:
+    """(a labeller whose words and attributes are fixed, its training data)."""
+    train = read(context, "train")
+    if sentences is not None:
+        train = train.subset(slice(0, sentences))
+    model = JointLabeler(**({"frequent": 2, "hash_bits": 12} if context.quick else SETTINGS))
+    return model, model.training(train.coded("word"), (train.coded("pos"), train.coded("chunk")))
+
+
+@cache
+def decoder(context: Context) -> Any:
+    return prepared(context)[0]._decode(read(context, "test").coded("word"))
+
+
+def train(settings: dict[str, Any], context: Context, sentences: int | None = None) -> tuple[Any, float]:
+    """(result, CPU seconds) of one training."""
+    _, data = prepared(context, sentences)
+    wanted = ("update", "mode", "beam", "alpha", "margin_scale", "average")
+    learner = LaSO(max_passes=settings["passes"], **{key: settings[key] for key in wanted if key in settings})
+    begin = time.process_time()
+    result = learner.fit(data)
+    return result, time.process_time() - begin
+
+
+def scores(theta: Any, beam: int, context: Context) -> dict[str, float]:
+    """Tag accuracy, chunk-tag accuracy, both right, and chunk F1 on the test data; CPU seconds of decoding."""
+    test, decode = read(context, "test"), decoder(context)
+    begin = time.process_time()
+    tags, chunks = decode(theta, beam)
+    seconds = time.process_time() - begin
+    gold_tags, gold_chunks = test.column("pos"), test.column("chunk")
+    pairs = zip(gold_tags, tags.to_lists(), gold_chunks, chunks.to_lists(), strict=True)
+    both = [a == b and c == d for row in pairs for a, b, c, d in zip(*row, strict=True)]
+    return {
+        "tag": token_accuracy(test.coded("pos"), tags),
+        "chunk": token_accuracy(test.coded("chunk"), chunks),
+        "joint": sum(both) / len(both),
+        "f1": chunk_scores(test.coded("chunk"), chunks).f1,
+        "testing": seconds,
+    }
