@@ -87,7 +87,11 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
         found = {}
         for name, part in (("dev", dev), ("test", test)):
             scores = attachment_scores(part, model.predict(part))
-            found[name] = {"uas": scores.uas, "right": scores.word_uas.astype(int), "words": scores.sizes}
+            found[name] = {
+                "uas": scores.uas,
+                "right": scores.word_uas.astype(int).tolist(),
+                "words": scores.sizes.tolist(),
+            }
         return found
     shared |= {"loss": "crf", "learner": settings["learner"]}
     if settings["learner"] == "sgd":
