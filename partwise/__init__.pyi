@@ -39,6 +39,7 @@ from partwise.learners.subgradient import Subgradient as Subgradient
 from partwise.losses import Loss as Loss
 from partwise.parsing.parser import DependencyParser as DependencyParser
 from partwise.parsing.second_order import SecondOrderParser as SecondOrderParser
+from partwise.parsing.transitions import TransitionParser as TransitionParser
 from partwise.problem import Problem as Problem
 from partwise.search.predictor import SearchPredictor as SearchPredictor
 from partwise.sequences.labeler import SequenceLabeler as SequenceLabeler

@@ -11,3 +11,4 @@ from partwise.parsing.report import parsing_report as parsing_report
 from partwise.parsing.sample import load_sample_treebank as load_sample_treebank
 from partwise.parsing.second_order import SecondOrderParser as SecondOrderParser
 from partwise.parsing.tagging import TagPredictor as TagPredictor
+from partwise.parsing.transitions import TransitionParser as TransitionParser

@@ -3,4 +3,5 @@
 KINDS = {
     "dependency-parser": "partwise.parsing.parser",
     "second-order-parser": "partwise.parsing.second_order",
+    "transition-parser": "partwise.parsing.transitions",
 }
