@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import graph_oracles
 import numpy as np
 import pytest
 import scipy.optimize
 from graph_oracles import Floats, enumerate_graph, random_graph
+from test_compile import run
 
+import partwise
 from partwise.exceptions import CapabilityError, InputError, ParameterError, SolverError
 from partwise.features import MatrixFeatures
 from partwise.problem import Problem
@@ -363,3 +368,41 @@ def test_duplicate_factors_count_twice_and_parts_may_be_disconnected() -> None:
         assert value >= instance.log_partition(scores) - 1e-9
     np.testing.assert_allclose(FactorGraph([graph]).marginals(0, scores)[0], instance.log_partition(scores))
     assert graph_oracles.holds(model.some([0]), (1,))
+
+
+def small_graph() -> tuple[Graph, Floats]:
+    hard = [model.at_most_one([0, 2, 3]), model.budget([(1, 2), 0, 3], 2), model.some([0, (1, 1), 2])]
+    graph = Graph([2, 3, 2, 2], [(0, 1), (1, 2), (1, 3)], hard)
+    return graph, np.random.default_rng(0).normal(size=9 + 6 + 6 + 6)
+
+
+def engine_answers() -> dict[str, list[float]]:
+    """Score or bound of the argmax, and log Z, of every engine on a small graph."""
+    graph, scores = small_graph()
+    answers = {}
+    for name in ENGINES:
+        space = FactorGraph([graph], inference=name)
+        value = space.bound(0, scores) if name in ("ad3", "trw") else score_of(scores, space.argmax(0, scores))
+        answers[name] = [value, *([space.marginals(0, scores)[0]] if "marginals" in space.oracles else [])]
+    exact = FactorGraph([graph])
+    answers["kbest"] = [score_of(scores, row) for row in exact.kbest(0, scores, 3)]
+    exact.sample(0, scores, 2, np.random.default_rng(0))
+    exact.gibbs_chain(0, scores, 2, np.random.default_rng(0))
+    return answers
+
+
+def test_kernels_run_without_the_compiler() -> None:
+    script = (
+        "import json, warnings; warnings.simplefilter('ignore'); import test_factor_graph; "
+        "print(json.dumps(test_factor_graph.engine_answers()))"
+    )
+    found = json.loads(run(script, [Path(partwise.__file__).parents[1], Path(__file__).parent], NUMBA_DISABLE_JIT="1"))
+    graph, scores = small_graph()
+    instance = enumerate_graph(graph)
+    best, truth = instance.values(scores).max(), instance.log_partition(scores)
+    np.testing.assert_allclose(found["junction_tree"], [best, truth], atol=1e-9)
+    np.testing.assert_allclose(found["kbest"], instance.best_values(scores, 3), atol=1e-9)
+    np.testing.assert_allclose(found["branch_and_bound"], [best], atol=1e-6)
+    assert found["trw"][0] >= best - 1e-9 and found["trw"][1] >= truth - 1e-9 and found["ad3"][0] >= best - 1e-9
+    assert found["mean_field"][0] <= best + 1e-9 and found["mean_field"][1] <= truth + 1e-9
+    assert len(found["loopy_bp"]) == 2
