@@ -29,6 +29,7 @@ class CutSpace(NamedTuple):
     start: NDArray[np.uint32]  # (nodes + n,) of instance i: N + 1 numbers from node_offsets[i] + i on
     neighbor: NDArray[np.uint32]  # (2 · edges,) by node; see partwise.structures._maxflow
     arc: NDArray[np.uint32]  # (2 · edges,)
+    order: NDArray[np.uint32]  # (edges,) which of the given edges, and so which part, every edge is
     allowed: NDArray[np.uint8]  # (2 · nodes,) labels that a node may have, or (0,) where all may
 
 
@@ -59,23 +60,35 @@ def may_be(space, i, j, label):
 
 
 @kernel
-def fill_capacities(space, i, scores, terminal, room):
-    """terminal, room ← the capacities of the cut; False if some node may have no label."""
-    n = terminal.shape[0]
+def fill_capacities(scores, allowed, order, terminal, room):
+    """terminal, room ← the capacities of the cut; False if some node may have no label.
+
+    Plain arrays as arguments: a pack that travels through a call per node costs more than the cut.
+    """
+    n = np.uintp(terminal.shape[0])
+    two, one = np.uintp(2), np.uintp(1)
     for j in range(n):
-        zero = scores[2 * j] if may_be(space, i, j, 0) else -np.inf
-        one = scores[2 * j + 1] if may_be(space, i, j, 1) else -np.inf
-        if zero == -np.inf and one == -np.inf:
+        zero, other = scores[two * j], scores[two * j + one]
+        if allowed.shape[0] > 0:
+            if allowed[two * j] == 0:
+                zero = -np.inf
+            if allowed[two * j + one] == 0:
+                other = -np.inf
+        if zero == -np.inf and other == -np.inf:
             return False
-        terminal[j] = one - zero
-    for e in range(room.shape[0] // 2):
-        price = -scores[2 * n + e]
+        terminal[j] = other - zero
+    wrong = False
+    for e in range(np.uintp(order.shape[0])):
+        price = -scores[two * n + np.uintp(order[e])]
         if not price >= 0.0:
-            raise InputError(
-                "the score of an edge whose ends differ is above 0: the model is not submodular (eq. 2.4). "
-                "Learn with nonnegative edge features and weights ≥ 0, or use an inference that allows repulsion."
-            )
-        room[2 * e], room[2 * e + 1] = price, price
+            wrong = True
+        room[two * e] = price
+        room[two * e + one] = price
+    if wrong:
+        raise InputError(
+            "the score of an edge whose ends differ is above 0: the model is not submodular (eq. 2.4). "
+            "Learn with nonnegative edge features and weights ≥ 0, or use an inference that allows repulsion."
+        )
     return True
 
 
@@ -83,7 +96,11 @@ def fill_capacities(space, i, scores, terminal, room):
 def best_labels(space, i, scores, terminal, room):
     """(flow, forest) of the cut of these scores, whose residual capacities stay; flow = inf if no output is allowed."""
     start, neighbor, arc, ends = graph_of(space, i)
-    if not fill_capacities(space, i, scores, terminal, room):
+    order = space.order[space.edge_offsets[i] : space.edge_offsets[i + 1]]
+    allowed = space.allowed
+    if allowed.shape[0] > 0:
+        allowed = allowed[2 * space.node_offsets[i] : 2 * space.node_offsets[i + 1]]
+    if not fill_capacities(scores, allowed, order, terminal, room):
         terminal[:] = 0.0
         _, forest = maximum_flow(start, neighbor, arc, ends, terminal, room)
         return np.inf, forest
@@ -91,21 +108,21 @@ def best_labels(space, i, scores, terminal, room):
 
 
 @kernel
-def labels_to_parts(ends, nodes, scores, parts):
+def labels_to_parts(ends, order, nodes, scores, parts):
     """parts ← χ(y) where y_j = 1 for nodes on the source side; returns scores·parts."""
-    n = nodes.shape[0]
+    n, two, one = np.uintp(nodes.shape[0]), np.uintp(2), np.uintp(1)
     total = 0.0
     for j in range(n):
-        one = nodes[j, TREE] == SOURCE
-        parts[2 * j], parts[2 * j + 1] = 0.0, 0.0
-        chosen = 2 * j + 1 if one else 2 * j
-        parts[chosen] = 1.0
-        total += scores[chosen]
-    for e in range(ends.shape[0] // 2):
-        differ = (nodes[ends[2 * e], TREE] == SOURCE) != (nodes[ends[2 * e + 1], TREE] == SOURCE)
-        parts[2 * n + e] = 1.0 if differ else 0.0
+        label = np.uintp(1) if nodes[j, TREE] == SOURCE else np.uintp(0)
+        parts[two * j + one - label] = 0.0
+        parts[two * j + label] = 1.0
+        total += scores[two * j + label]
+    for e in range(np.uintp(order.shape[0])):
+        part = two * n + np.uintp(order[e])
+        differ = (nodes[ends[two * e], TREE] == SOURCE) != (nodes[ends[two * e + one], TREE] == SOURCE)
+        parts[part] = 1.0 if differ else 0.0
         if differ:
-            total += scores[2 * n + e]
+            total += scores[part]
     return total
 
 
@@ -116,9 +133,8 @@ def _(space, i, scores, work, parts):
     flow, forest = best_labels(space, i, scores, work[:n], work[n : n + 2 * n_edges])
     if flow == np.inf:
         return -np.inf
-    return labels_to_parts(
-        space.ends[2 * space.edge_offsets[i] : 2 * space.edge_offsets[i + 1]], forest.nodes, scores, parts
-    )
+    first, last = space.edge_offsets[i], space.edge_offsets[i + 1]
+    return labels_to_parts(space.ends[2 * first : 2 * last], space.order[first:last], forest.nodes, scores, parts)
 
 
 @kernel
@@ -139,7 +155,8 @@ def node_margins(space, i, scores, margins):
     labels = np.empty(n, np.uint8)
     for j in range(n):
         labels[j] = 1 if forest.nodes[j, TREE] == SOURCE else 0
-    best = labels_to_parts(ends, forest.nodes, scores, np.empty(2 * n + n_edges))
+    order = space.order[space.edge_offsets[i] : space.edge_offsets[i + 1]]
+    best = labels_to_parts(ends, order, forest.nodes, scores, np.empty(2 * n + n_edges))
     for j in range(n):
         sign = -1.0 if labels[j] == 1 else 1.0  # a node of label 0 is forced to the source
         left = terminal[j]
@@ -175,7 +192,8 @@ def uproot(start, neighbor, arc, ends, room, forest, j):
             orphans[count] = k
             count += np.uintp(1)
     forest.clock[0] += 1
-    adopt(start, neighbor, arc, ends, room, forest, count)
+    queued, active, clock = forest.queued, forest.active, forest.clock
+    adopt(start, neighbor, arc, ends, room, nodes, orphans, queued, active, clock, count)
     for p in range(np.uintp(start[j]), np.uintp(start[j + 1])):  # whoever may reach j again
         if nodes[neighbor[p], TREE] != 0:
-            activate(forest, neighbor[p])
+            activate(queued, active, clock, neighbor[p])

@@ -54,6 +54,7 @@ def _(space, i, point, work, parts):
     n, n_edges = start.shape[0] - 1, ends.shape[0] // 2
     b, low, high, x = np.empty(n), np.zeros(n), np.ones(n), np.empty(n)
     q, hard = np.empty(n_edges), False
+    order = space.order[space.edge_offsets[i] : space.edge_offsets[i + 1]]
     for j in range(n):
         zero = point[2 * j] if may_be(space, i, j, 0) else -np.inf
         one = point[2 * j + 1] if may_be(space, i, j, 1) else -np.inf
@@ -66,7 +67,7 @@ def _(space, i, point, work, parts):
         else:
             b[j] = 0.5 * (one + 1.0 - zero)
     for e in range(n_edges):
-        q[e] = min(point[2 * n + e], 1.0)
+        q[e] = min(point[2 * n + order[e]], 1.0)
         hard = hard or q[e] == -np.inf
     if hard:
         gap = solve_contracted(ends, b, low, high, q, x)
@@ -79,5 +80,5 @@ def _(space, i, point, work, parts):
     for j in range(n):
         parts[2 * j], parts[2 * j + 1] = 1.0 - x[j], x[j]
     for e in range(n_edges):
-        parts[2 * n + e] = max(abs(x[ends[2 * e]] - x[ends[2 * e + 1]]), q[e])
+        parts[2 * n + order[e]] = max(abs(x[ends[2 * e]] - x[ends[2 * e + 1]]), q[e])
     return 0.0

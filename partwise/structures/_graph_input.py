@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise.exceptions import InputError, ParameterError
-from partwise.structures._maxflow import adjacency
+from partwise.structures._maxflow import adjacency, has_repeat, sort_edges
 
-__all__ = ["NodeAtoms", "PackedGraphs", "checked_edges", "checked_labels", "checked_states", "pack_graphs"]
+__all__ = ["NodeAtoms", "PackedGraphs", "checked_edges", "checked_labels", "checked_states", "edges_of", "pack_graphs"]
 
 Ints = NDArray[np.int64]
 
@@ -32,10 +32,19 @@ class PackedGraphs(NamedTuple):
     start: NDArray[np.uint32]
     neighbor: NDArray[np.uint32]
     arc: NDArray[np.uint32]
+    order: NDArray[np.uint32]
 
 
-def checked_edges(i: int, n_nodes: int, edges: Any, parallel: bool = False) -> Ints:
-    """(E, 2) nodes of every edge of graph i: whole numbers in range, no loop, no edge twice unless ``parallel``."""
+def edges_of(graphs: Any, i: int) -> NDArray[np.uint32]:
+    """(E, 2) nodes of the edges of graph i, in the order in which they were given."""
+    first, last = graphs.edge_offsets[i : i + 2]
+    given = np.empty((last - first, 2), np.uint32)
+    given[graphs.order[first:last]] = graphs.ends[2 * first : 2 * last].reshape(-1, 2)
+    return given
+
+
+def checked_edges(i: int, n_nodes: int, edges: Any) -> Ints:
+    """(E, 2) nodes of every edge of graph i: whole numbers in range, no loop."""
     table = np.asarray(edges)
     if table.size == 0:
         return np.zeros((0, 2), np.int64)
@@ -52,16 +61,17 @@ def checked_edges(i: int, n_nodes: int, edges: Any, parallel: bool = False) -> I
     if loops.any():
         e = int(np.argmax(loops))
         raise InputError(f"edge {e} of graph {i} joins node {table[e, 0]} to itself")
-    if parallel:
-        return table
+    return table
+
+
+def _name_repeat(i: int, n_nodes: int, table: Ints) -> InputError:
+    """The first edge that joins the same nodes as an earlier one."""
     low, high = table.min(axis=1), table.max(axis=1)
     code = low * n_nodes + high
     order = np.argsort(code, kind="stable")
     again = np.flatnonzero(code[order][1:] == code[order][:-1])
-    if len(again):
-        first, second = order[again[0]], order[again[0] + 1]
-        raise InputError(f"edges {first} and {second} of graph {i} both join nodes {low[first]} and {high[first]}")
-    return table
+    first, second = order[again[0]], order[again[0] + 1]
+    return InputError(f"edges {first} and {second} of graph {i} both join nodes {low[first]} and {high[first]}")
 
 
 def pack_graphs(
@@ -77,19 +87,23 @@ def pack_graphs(
         i = int(np.argmax(counts < 1))
         raise InputError(f"graph {i} has {counts[i]} nodes; expected at least one")
     counts = counts.astype(np.int64)
-    tables = [checked_edges(i, int(n), table, parallel) for i, (n, table) in enumerate(zip(counts, edges, strict=True))]
+    tables = [checked_edges(i, int(n), table) for i, (n, table) in enumerate(zip(counts, edges, strict=True))]
     node_offsets = np.append(0, np.cumsum(counts))
     edge_offsets = np.append(0, np.cumsum([len(table) for table in tables])).astype(np.int64)
     if 2 * edge_offsets[-1] >= 2**32 - 4:
         raise InputError(f"{edge_offsets[-1]} edges are too many for one data set; the limit is 2³¹ − 2")
-    ends = np.concatenate([np.zeros(0, np.int64), *(table.ravel() for table in tables)]).astype(np.uint32)
+    given = np.concatenate([np.zeros(0, np.uint32), *(table.astype(np.uint32).ravel() for table in tables)])
+    ends, order = np.empty_like(given), np.empty(edge_offsets[-1], np.uint32)
     start = np.zeros(node_offsets[-1] + len(counts), np.uint32)
     neighbor, arc = np.empty_like(ends), np.empty_like(ends)
     for i in range(len(counts)):
         a, b = 2 * edge_offsets[i], 2 * edge_offsets[i + 1]
         rows = slice(node_offsets[i] + i, node_offsets[i + 1] + i + 1)
+        sort_edges(given[a:b], order[edge_offsets[i] : edge_offsets[i + 1]], ends[a:b], start[rows])
         adjacency(ends[a:b], start[rows], neighbor[a:b], arc[a:b])
-    return PackedGraphs(node_offsets, edge_offsets, ends, start, neighbor, arc)
+        if not parallel and has_repeat(start[rows], neighbor[a:b]):
+            raise _name_repeat(i, int(counts[i]), tables[i])
+    return PackedGraphs(node_offsets, edge_offsets, ends, start, neighbor, arc, order)
 
 
 def checked_labels(i: int, y: Any, n_nodes: int, n_labels: int) -> Ints:

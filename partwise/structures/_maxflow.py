@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 
 from partwise._compile import kernel
 
-__all__ = ["SOURCE", "TREE", "Forest", "adjacency", "grow_forest", "maximum_flow", "new_forest"]
+__all__ = [
+    "SOURCE",
+    "TREE",
+    "Forest",
+    "adjacency",
+    "grow_forest",
+    "has_repeat",
+    "maximum_flow",
+    "new_forest",
+    "sort_edges",
+]
 
 FREE, SOURCE, SINK = np.uint32(0), np.uint32(1), np.uint32(2)
 #: Columns of what is known of a node: its tree, the arc to its parent, the distance to the terminal along parents, and
@@ -61,6 +71,38 @@ def adjacency(ends, start, neighbor, arc):
 
 
 @kernel
+def sort_edges(given, order, ends, count):
+    """ends ← the edges by their smaller node, so that what lies close in the graph lies close in memory.
+
+    Edge e of ``ends`` is edge order[e] of ``given``. ``count`` (n + 1,) is scratch.
+    """
+    count[:] = 0
+    for e in range(order.shape[0]):
+        count[min(given[2 * e], given[2 * e + 1]) + 1] += 1
+    for j in range(count.shape[0] - 1):
+        count[j + 1] += count[j]
+    for e in range(order.shape[0]):
+        low = min(given[2 * e], given[2 * e + 1])
+        place = count[low]
+        count[low] += 1
+        order[place] = e
+        ends[2 * place], ends[2 * place + 1] = given[2 * e], given[2 * e + 1]
+
+
+@kernel
+def has_repeat(start, neighbor):
+    """Whether some node has a neighbour twice."""
+    n = start.shape[0] - 1
+    seen = np.full(n, -1, np.int64)
+    for j in range(n):
+        for p in range(start[j], start[j + 1]):
+            if seen[neighbor[p]] == j:
+                return True
+            seen[neighbor[p]] = j
+    return False
+
+
+@kernel
 def new_forest(n):
     """An empty forest of n nodes."""
     nodes, queued, clock = np.zeros((n, 4), np.uint32), np.zeros(n, np.uint8), np.zeros(3, np.int64)
@@ -68,14 +110,14 @@ def new_forest(n):
 
 
 @kernel
-def activate(forest, j):
-    """Put node j into the queue of those that may grow."""
-    if forest.queued[j] == 0:
-        n = forest.active.shape[0]
-        place = forest.clock[1] + forest.clock[2]
-        forest.active[np.uintp(place - n if place >= n else place)] = j
-        forest.clock[2] += 1
-        forest.queued[j] = 1
+def activate(queued, active, clock, j):
+    """Put node j into the queue of those that may grow. Arrays, not the forest: it would travel through every call."""
+    if queued[j] == 0:
+        n = active.shape[0]
+        place = clock[1] + clock[2]
+        active[np.uintp(place - n if place >= n else place)] = j
+        clock[2] += 1
+        queued[j] = 1
 
 
 @kernel
@@ -86,15 +128,23 @@ def root(forest, terminal, j):
     nodes[j, PARENT] = TERMINAL
     nodes[j, STAMP] = np.uint32(forest.clock[0])
     nodes[j, DISTANCE] = 1
-    activate(forest, j)
+    activate(forest.queued, forest.active, forest.clock, j)
 
 
 @kernel
 def plant(forest, terminal):
-    """Make every node with capacity left at a terminal a root."""
+    """Make every node with capacity left at a terminal a root of a forest that is empty."""
+    nodes, queued, active = forest.nodes, forest.queued, forest.active
+    count = np.uintp(0)
     for j in range(np.uintp(terminal.shape[0])):
         if terminal[j] != 0.0:
-            root(forest, terminal, np.uint32(j))
+            nodes[j, TREE] = SOURCE if terminal[j] > 0.0 else SINK
+            nodes[j, PARENT] = TERMINAL
+            nodes[j, DISTANCE] = 1
+            active[count] = j
+            queued[j] = 1
+            count += np.uintp(1)
+    forest.clock[2] = count
 
 
 @kernel
@@ -123,12 +173,11 @@ def push_across(start, neighbor, arc, terminal, room):
 
 
 @kernel
-def fill_path(ends, terminal, room, forest, bridge):
+def fill_path(ends, terminal, room, nodes, orphans, bridge):
     """Send what fits along source → … → tail of ``bridge`` → head → … → sink; returns (amount, number of orphans).
 
     An amount of inf leaves everything as it was.
     """
-    nodes, orphans = forest.nodes, forest.orphans
     amount = room[bridge]
     i = ends[bridge]  # the arc's tail is in S
     while nodes[i, PARENT] != TERMINAL:
@@ -181,14 +230,13 @@ def fill_path(ends, terminal, room, forest, bridge):
 
 
 @kernel
-def adopt(start, neighbor, arc, ends, room, forest, count):
+def adopt(start, neighbor, arc, ends, room, nodes, orphans, queued, active, clock, count):
     """Find new parents for the orphans, nearest to the terminal first; those without one go free.
 
     A distance is right if its stamp is of now, or where walking up meets one that is; a walk dates all it saw.
     """
-    nodes, orphans = forest.nodes, forest.orphans
     one, n = np.uintp(1), orphans.shape[0]
-    now = np.uint32(forest.clock[0])
+    now = np.uint32(clock[0])
     head, left = 0, np.int64(count)
     while left > 0:
         j = orphans[np.uintp(head)]
@@ -241,7 +289,7 @@ def adopt(start, neighbor, arc, ends, room, forest, count):
                 continue
             up = nodes[k, PARENT]
             if room[np.uintp(arc[p]) ^ flip] > 0.0:
-                activate(forest, k)
+                activate(queued, active, clock, k)
             if up < ORPHAN and ends[np.uintp(up) ^ one] == j:
                 nodes[k, PARENT] = ORPHAN
                 place = head + left
@@ -264,15 +312,16 @@ def grow_forest(start, neighbor, arc, ends, terminal, room, forest):
 
     Complexity: O(n² · edges · flow) in theory and close to linear on the grids and point clouds it is for.
     """
-    nodes = forest.nodes
-    one, n = np.uintp(1), forest.active.shape[0]
+    nodes, queued, active, clock = forest.nodes, forest.queued, forest.active, forest.clock
+    orphans = forest.orphans
+    one, n = np.uintp(1), active.shape[0]
     total = 0.0
-    while forest.clock[2] > 0:
-        i = forest.active[np.uintp(forest.clock[1])]
+    while clock[2] > 0:
+        i = active[np.uintp(clock[1])]
         # out of the queue before it grows: a neighbour that goes free meanwhile puts it back, to be looked at again
-        forest.queued[i] = 0
-        forest.clock[1] = forest.clock[1] + 1 if forest.clock[1] + 1 < n else 0
-        forest.clock[2] -= 1
+        queued[i] = 0
+        clock[1] = clock[1] + 1 if clock[1] + 1 < n else 0
+        clock[2] -= 1
         if nodes[i, TREE] != FREE:
             side = nodes[i, TREE]
             flip = np.uintp(0) if side == SOURCE else np.uintp(1)
@@ -287,15 +336,15 @@ def grow_forest(start, neighbor, arc, ends, terminal, room, forest):
                         nodes[k, PARENT] = np.uint32(a ^ one)
                         nodes[k, STAMP] = nodes[i, STAMP]
                         nodes[k, DISTANCE] = nodes[i, DISTANCE] + np.uint32(1)
-                        activate(forest, k)
+                        activate(queued, active, clock, k)
                     elif other != side:
-                        amount, count = fill_path(ends, terminal, room, forest, a ^ flip)
+                        amount, count = fill_path(ends, terminal, room, nodes, orphans, a ^ flip)
                         if amount == np.inf:
-                            activate(forest, i)
+                            activate(queued, active, clock, i)
                             return total, False
                         total += amount
-                        forest.clock[0] += 1
-                        adopt(start, neighbor, arc, ends, room, forest, count)
+                        clock[0] += 1
+                        adopt(start, neighbor, arc, ends, room, nodes, orphans, queued, active, clock, count)
                         if nodes[i, TREE] != side:
                             break
                         continue  # the same arc may still have room

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import kernel
 from partwise.exceptions import InputError, ParameterError
-from partwise.structures._graph_input import NodeAtoms, checked_labels, checked_states, pack_graphs
+from partwise.structures._graph_input import NodeAtoms, checked_labels, checked_states, edges_of, pack_graphs
 from partwise.structures._maxflow import SOURCE, TREE, maximum_flow
 from partwise.structures.base import CompiledStructure, Floats, argmax, bound, part_count, work_size
 from partwise.structures.registry import register_structure
@@ -28,6 +28,7 @@ class AssociativeSpace(NamedTuple):
     start: NDArray[np.uint32]
     neighbor: NDArray[np.uint32]
     arc: NDArray[np.uint32]
+    order: NDArray[np.uint32]
     allowed: NDArray[np.uint8]  # (L · nodes,), or (0,) where all labels are
     n_labels: int
 
@@ -68,19 +69,19 @@ def favourites(space, i, scores, labels):
 
 
 @kernel
-def value_of(space, i, scores, ends, labels):
+def value_of(space, i, scores, ends, order, labels):
     """Score of a labelling."""
     n, total = labels.shape[0], 0.0
     for j in range(n):
         total += node_score(space, i, scores, j, labels[j])
     for e in range(ends.shape[0] // 2):
         if labels[ends[2 * e]] != labels[ends[2 * e + 1]]:
-            total += scores[space.n_labels * n + e]
+            total += scores[space.n_labels * n + order[e]]
     return total
 
 
 @kernel
-def expand(space, i, scores, ends, alpha, labels, terminal, room):
+def expand(space, i, scores, ends, order, alpha, labels, terminal, room):
     """Capacities of the best move in which any nodes change to ``alpha``: the source side changes.
 
     With price c of disagreement, an edge between nodes of one label costs c if one of them changes. Between nodes of
@@ -94,7 +95,7 @@ def expand(space, i, scores, ends, alpha, labels, terminal, room):
             terminal[j] = node_score(space, i, scores, j, alpha) - node_score(space, i, scores, j, labels[j])
     for e in range(ends.shape[0] // 2):
         j, k = ends[2 * e], ends[2 * e + 1]
-        price = -scores[space.n_labels * n + e]
+        price = -scores[space.n_labels * n + order[e]]
         both = 0.0
         if labels[j] == alpha:
             if labels[k] != alpha:
@@ -122,6 +123,7 @@ def _(space, i, scores, work, parts):
         space.arc[a:b],
         space.ends[a:b],
     )
+    order = space.order[space.edge_offsets[i] : space.edge_offsets[i + 1]]
     terminal, room = work[:n], work[n : n + n_arcs]
     labels, trial = np.empty(n, np.int64), np.empty(n, np.int64)
     if favourites(space, i, scores, labels) == -np.inf:
@@ -132,14 +134,14 @@ def _(space, i, scores, work, parts):
                 "the score of an edge whose ends differ is above 0 or −inf: the model is not associative. "
                 "Learn with nonnegative edge features and weights ≥ 0."
             )
-    value = value_of(space, i, scores, ends, labels)
+    value = value_of(space, i, scores, ends, order, labels)
     idle, alpha = 0, 0
     while idle < L:
-        expand(space, i, scores, ends, alpha, labels, terminal, room)
+        expand(space, i, scores, ends, order, alpha, labels, terminal, room)
         _, forest = maximum_flow(start, neighbor, arc, ends, terminal, room)
         for j in range(n):
             trial[j] = alpha if forest.nodes[j, TREE] == SOURCE else labels[j]
-        found = value_of(space, i, scores, ends, trial)
+        found = value_of(space, i, scores, ends, order, trial)
         idle += 1
         if found > value + 1e-12 * (1.0 + abs(value)):
             labels[:] = trial
@@ -150,7 +152,7 @@ def _(space, i, scores, work, parts):
     for j in range(n):
         parts[L * j + labels[j]] = 1.0
     for e in range(n_arcs // 2):
-        parts[L * n + e] = 1.0 if labels[ends[2 * e]] != labels[ends[2 * e + 1]] else 0.0
+        parts[L * n + order[e]] = 1.0 if labels[ends[2 * e]] != labels[ends[2 * e + 1]] else 0.0
     return value
 
 
@@ -224,8 +226,7 @@ class AssociativeGraph(CompiledStructure):
 
     def edges(self, i: int) -> NDArray[np.uint32]:
         """(E, 2) nodes of every edge of instance i."""
-        first, last = self._pack.edge_offsets[i : i + 2]
-        return self._pack.ends[2 * first : 2 * last].reshape(-1, 2)
+        return edges_of(self._pack, i)
 
     def n_atoms(self, i: int) -> int:
         return self.n_labels * self.n_nodes(i)
