@@ -68,6 +68,7 @@ class Page:
     def __init__(self, title: str, subtitle: object = "") -> None:
         self.title, self.subtitle = title, subtitle
         self.sections: list[Section] = []
+        self.images = False  # whether the page holds pictures of pixels, which its security policy must let in
         self._data: dict[str, Any] = {}
         self._scripts = [("report.js", "partwise.report")]
 
@@ -91,6 +92,7 @@ class Page:
         scripts = [_resource(file, package) for file, package in self._scripts]
         allowed = " ".join(f"'sha256-{_digest(text)}'" for text in scripts)
         policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'"
+        policy += "; img-src data:" if self.images else ""
         links = [tag("a", section.heading, href=f"#{section.name}") for section in self.sections]
         head = tag(
             "head",

@@ -1,1 +1,1 @@
-"""One file per command: each defines ``COMMAND``."""
+"""Commands of graph labelling."""
