@@ -30,7 +30,7 @@ the table fails before training, with a message that names the structure, the or
 
 def _known_structures() -> dict[str, Structure]:
     """A small space of every structure that is registered; importing the public ones registers them."""
-    for name in partwise.structures.__all__:
+    for name in dir(partwise.structures):
         getattr(partwise.structures, name)
     return {name: example() for name, example in sorted(STRUCTURES.items())}
 

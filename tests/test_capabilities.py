@@ -13,7 +13,6 @@ from oracles import Interval
 from problems import tiny
 
 import partwise.structures
-from partwise import learners
 from partwise.capabilities import capability_table
 from partwise.exceptions import CapabilityError, ParameterError
 from partwise.features import MatrixFeatures
@@ -30,6 +29,7 @@ from partwise.learners import (
     register_learner,
 )
 from partwise.learners.base import Result
+from partwise.learners.names import NAMED
 from partwise.losses import LOSSES, Loss
 from partwise.problem import Problem
 from partwise.structures import Chain, Multiclass, Structure
@@ -158,7 +158,7 @@ def test_names_of_losses_and_learners() -> None:
     assert LEARNERS.keys() >= {"perceptron", "sgd", "dca", "mira", "exact_dca", "lbfgs", "n_slack", "one_slack"}
     for name, kind in LEARNERS.items():
         assert find_learner(name) is kind and isinstance(kind(), Learner)
-    assert {name: kind.__name__ for name, kind in LEARNERS.items()} == learners._NAMED
+    assert {name: kind.__name__ for name, kind in LEARNERS.items()} == NAMED
     with pytest.raises(ParameterError, match=r"'learner' .* one of .*\(did you mean 'lbfgs'\?\)\. Got 'lbgfs'"):
         find_learner("lbgfs")
     with pytest.raises(ParameterError, match=r"'loss' .* one of .*\(did you mean 'crf'\?\)\. Got 'crff' instead"):

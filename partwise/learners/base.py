@@ -7,7 +7,6 @@ numbers), ``advance`` improves it by one pass, ``weights`` reads θ off it. The 
 
 from __future__ import annotations
 
-import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +27,7 @@ from partwise.learners.loop import (
     State,
     run_passes,
 )
+from partwise.learners.names import NAMED
 from partwise.losses import Loss, LossFunction
 from partwise.objective import Objective
 from partwise.problem import Problem
@@ -271,26 +271,23 @@ class _Registry(dict[str, type[Learner]]):
             self._complete = True
             from partwise import learners
 
-            homes = [f"partwise.learners.{module}" for module in dict.fromkeys(learners._HOME.values())]
-            for home in homes:
-                importlib.import_module(home)
+            for name in NAMED.values():
+                getattr(learners, name)  # its import adds it here
             # one order, whatever was imported first: that of the package, then those of others
-            place = {home: n for n, home in enumerate(homes)}
-            found = sorted(super().items(), key=lambda pair: place.get(pair[1].__module__, len(homes)))
+            place = {name: n for n, name in enumerate(NAMED)}
+            found = sorted(super().items(), key=lambda pair: place.get(pair[0], len(place)))
             self.clear()
             self.update(found)
 
     def __missing__(self, name: str) -> type[Learner]:
         from partwise import learners
 
-        if name not in learners._NAMED:
+        if name not in NAMED:
             raise KeyError(name)
-        return getattr(learners, learners._NAMED[name])  # type: ignore[no-any-return]  # its import adds it here
+        return getattr(learners, NAMED[name])  # type: ignore[no-any-return]  # its import adds it here
 
     def __contains__(self, name: object) -> bool:
-        from partwise import learners
-
-        return super().__contains__(name) or name in learners._NAMED
+        return super().__contains__(name) or name in NAMED
 
     def __iter__(self) -> Iterator[str]:
         self._load()

@@ -1,0 +1,15 @@
+from partwise.structures.arborescence import Arborescence as Arborescence
+from partwise.structures.assignment import Assignment as Assignment
+from partwise.structures.assignment import RelaxedAssignment as RelaxedAssignment
+from partwise.structures.associative import AssociativeGraph as AssociativeGraph
+from partwise.structures.base import ORACLES as ORACLES
+from partwise.structures.base import CompiledStructure as CompiledStructure
+from partwise.structures.base import Structure as Structure
+from partwise.structures.chain import Chain as Chain
+from partwise.structures.cut import Cut as Cut
+from partwise.structures.factor_graph import FactorGraph as FactorGraph
+from partwise.structures.graphs.model import Graph as Graph
+from partwise.structures.matching import Matching as Matching
+from partwise.structures.multiclass import Multiclass as Multiclass
+from partwise.structures.second_order import SecondOrderTree as SecondOrderTree
+from partwise.structures.segments import Segments as Segments
