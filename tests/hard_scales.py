@@ -289,7 +289,7 @@ def faults(case: Hard, learner: Learner, result: Result) -> list[str]:
     wrong = []
     lower, upper = case.interval
     exact, zero = case.primal(theta), case.primal(np.zeros(case.dim))
-    slop = RELATIVE * upper + ROUNDING * zero
+    slop = RELATIVE * upper + ROUNDING * (1.0 + zero)  # costs are of size 1 even where a space has one output
     upper = min(upper, exact)
     if case.nonnegative is not None and theta[case.nonnegative].min(initial=0.0) < 0:
         wrong.append("a weight is below 0")
@@ -304,7 +304,7 @@ def faults(case: Hard, learner: Learner, result: Result) -> list[str]:
     above = certificate.primal - exact
     if case.space.guarantee(case.loss.oracle) == "inner":
         above = min(above, 0.0)  # its primal comes from a bound
-    if abs(above) > RELATIVE * exact + ROUNDING * zero:
+    if abs(above) > RELATIVE * exact + ROUNDING * (1.0 + zero):
         wrong.append(f"primal {certificate.primal:.12g} is {exact:.12g}")
     if certificate.dual > upper + slop:
         wrong.append(f"dual {certificate.dual:.12g} exceeds the optimum {upper:.12g}")
