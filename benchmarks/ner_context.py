@@ -1,4 +1,4 @@
-"""CoNLL-2003 with and without documents: what the presets `ner`, `ner-document` and the two stages lose without context.
+"""CoNLL-2003 by document and sentence by sentence: what presets that look at documents lose without them.
 
     python benchmarks/ner_context.py
 
