@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from cases import REGISTRY
+from hypothesis import find
 from numpy.typing import NDArray
 from problems import tiny
 
@@ -149,6 +151,17 @@ def test_a_loss_from_outside() -> None:
 def test_the_losses_of_the_package(name: str) -> None:
     check_loss(Loss.named(name), Multiclass(3, 3), [0, 1, 2])
     check_loss(Loss.named(name), Chain([2, 3], 2), [[0, 1], [1, 1, 0]])
+
+
+@pytest.mark.parametrize("kind", list(REGISTRY), ids=lambda kind: kind.__name__)
+def test_gradients_on_given_scores_of_every_structure(kind: type[Structure]) -> None:
+    """The first case of each structure that has several outputs; a loss for each of argmax and marginals."""
+    case = find(REGISTRY[kind], lambda case: all(len(each.outputs) > 1 for each in case.instances))
+    space, outputs = case.structure, [each.outputs[-1] for each in case.instances]
+    for name in ("svm", "softmax_margin"):
+        loss = Loss.named(name)
+        if loss.oracle in space.oracles and space.guarantee(loss.oracle) != "none":
+            check_loss(loss, space, outputs, rounds=2, tame=case.tame)
 
 
 def test_a_wrong_gradient_is_seen() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from partwise.costs import Cost
 from partwise.exceptions import CapabilityError
 from partwise.losses import LossFunction
-from partwise.structures.base import Structure
+from partwise.structures.base import Floats, Structure
 
 __all__ = ["check_loss"]
 
@@ -23,12 +23,15 @@ def check_loss(
     *,
     rounds: int = 5,
     seed: int = 0,
+    tame: Callable[[int, Floats], Floats] | None = None,
 ) -> None:
     """Check value and gradient of a loss on given scores of small instances; raises AssertionError.
 
     * The gradient is the slope of the value along random directions (of a maximum: where it has one).
     * A convex loss lies above its tangents, whatever the scores: for β = ∞ that is what makes a cut.
     * Where the oracle is exact, the loss is not negative.
+
+    ``tame(i, scores)`` turns random scores of instance i into such as the structure accepts.
 
     Examples
     --------
@@ -38,10 +41,17 @@ def check_loss(
     if loss.oracle not in space.oracles:
         raise CapabilityError(f"{type(space).__name__} has no oracle {loss.oracle!r}, which {loss} needs")
     rng = np.random.default_rng(seed)
-    total = int(space.instance_sizes()[0].sum())
+    ends = np.cumsum(space.instance_sizes()[0])
+    total = int(ends[-1])
+
+    def drawn() -> Floats:
+        parts = np.split(rng.normal(size=total), ends[:-1])
+        return np.concatenate([row if tame is None else tame(i, row) for i, row in enumerate(parts)])
+
     exact = space.guarantee(loss.oracle) == "exact"
     for _ in range(rounds):
-        scores, direction = rng.normal(size=(2, total))
+        scores = drawn()
+        direction = drawn() - scores  # towards other scores that are allowed
         values, gradient = loss.evaluate(space, scores, outputs, cost)
         assert values.shape == (len(space),) and gradient.shape == (total,)
         assert np.isfinite(values).all() and np.isfinite(gradient).all()
@@ -51,7 +61,7 @@ def check_loss(
         slope, expected = (above.sum() - below.sum()) / (2 * step), float(gradient @ direction)
         assert abs(slope - expected) < 1e-4 * (1.0 + abs(expected)), f"slope {slope}, gradient {expected}"
         if loss.convex and exact:
-            other = scores + rng.normal(size=total)
+            other = drawn()
             there = loss.evaluate(space, other, outputs, cost)[0].sum()
             tangent = values.sum() + gradient @ (other - scores)
             assert there >= tangent - 1e-9 * (1.0 + abs(tangent)), "the loss dips below its tangent: it is not convex"
