@@ -29,14 +29,14 @@ class StackedLabeler(StoredModel, Estimator):
     """y = second(x, first(x)): the labels of a first stage are a column that the second stage's templates read.
 
     A word that is hard in one sentence is often easy in another, where a title or a full name goes before
-    it. The second stage sees, through ``doc_label`` and ``corpus_label``, what the first one said there. What the
+    it. The second stage sees, through ``doc_label``, what the first one said there. What the
     first stage says of its own training data is too good to learn from, so the second is trained on labels
     found by cross-validation over documents (jackknifing).
 
     Parameters
     ----------
     first, second : SequenceLabeler, optional
-        The stages, not fitted; both read token columns by templates. Without them: the ready sets "ner" and
+        The stages, not fitted; both read token columns by templates. Without them: the ready sets "ner-document" and
         "ner-second", ten passes of DCA with softmax-margin losses (β = 1, γ = 1 and 3), and no tag scheme.
     folds : int
         Parts of the cross-validation. Documents are never divided, unless there are fewer of them than folds.
@@ -132,7 +132,7 @@ class StackedLabeler(StoredModel, Estimator):
     def _stage(self, which: str) -> SequenceLabeler:
         given = getattr(self, which)
         if given is None:
-            templates, gamma = ("ner", 1.0) if which == "first" else ("ner-second", 3.0)
+            templates, gamma = ("ner-document", 1.0) if which == "first" else ("ner-second", 3.0)
             return SequenceLabeler(templates, loss=(1.0, gamma), learner="dca", C=0.1, max_passes=10)
         if given.templates is None:
             raise ParameterError(which, "StackedLabeler", "a labeler with templates", given)
