@@ -7,6 +7,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 from partwise import SequenceLabeler
 from partwise.data import Columns, load_sample
+from partwise.exceptions import InputError
 from partwise.features.inputs import Vocabulary
 from partwise.templates import Templates
 from partwise.templates._sentences import SentenceCoder
@@ -82,6 +84,23 @@ def test_many_threads_and_pickles() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda i: fresh.predict(TEST.subset([i]))[0], list(range(len(TEST))) * 3))
     assert found == together * 3
+
+
+def test_rows_by_hashes_are_rows_by_names() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"a{j}" for j in range(60)]
+    vocabulary = Vocabulary(names[:40])
+    sequences = [
+        [list(rng.choice(names, size=rng.integers(0, 6))) for _ in range(rng.integers(1, 5))] for _ in range(50)
+    ]
+    found = vocabulary.read(sequences, grow=False)
+    rows = [[names.index(a) for a in row if a in vocabulary.numbers] for sequence in sequences for row in sequence]
+    assert [found.attributes[a:b].tolist() for a, b in pairwise(found.indptr)] == rows
+    assert np.diff(found.offsets).tolist() == [len(sequence) for sequence in sequences]
+    again = vocabulary.read([[dict.fromkeys(row, 1.0) for row in s] for s in sequences], grow=False)  # by names
+    assert again.n_attributes == found.n_attributes and len(again.offsets) == len(found.offsets)
+    with pytest.raises(InputError, match="sequence 1 is empty"):
+        vocabulary.read([[["a1"]], []], grow=False)
 
 
 def test_the_cost_does_not_depend_on_the_vocabulary() -> None:

@@ -139,6 +139,9 @@ class Vocabulary:
         A string value makes the attribute ``name=value``, as scikit-learn's DictVectorizer does. With ``grow`` new
         attributes are numbered; without, they are dropped.
         """
+        known = None if grow else self._read_known(sequences)
+        if known is not None:
+            return known
         numbers, first_new = self.numbers, len(self.numbers)
         next_number = first_new
         entries, values, ends = array("i"), array("d"), array("q")  # a tenth of the memory of lists
@@ -188,6 +191,21 @@ class Vocabulary:
         if not binary and (data == 1.0).all():
             data = np.zeros(0)
         return RowMatrix(offsets, indptr, np.frombuffer(entries, np.int32), data, len(numbers))
+
+    def _read_known(self, sequences: Sequence[Sequence[Any]]) -> RowMatrix | None:
+        """Rows of strings in a vocabulary that does not grow, by their hashes; None where there are other rows."""
+        ends, entries = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
+        for sequence in sequences:
+            found = self.read_one(sequence)
+            if found is None:
+                return None
+            ends.append(found[0][1:] + ends[-1][-1] if len(found[0]) > 1 else ends[-1][-1:])
+            entries.append(found[1])
+        offsets = lengths_to_offsets([len(sequence) for sequence in sequences])
+        attributes = np.concatenate(entries)
+        there = attributes >= 0
+        indptr = np.append(0, np.cumsum(there))[np.concatenate(ends)]
+        return RowMatrix(offsets, indptr, attributes[there], np.zeros(0), len(self.numbers))
 
     def read_one(self, sequence: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
         """(indptr, attributes) of one sequence of rows of strings, quickly; None where it has other rows.
