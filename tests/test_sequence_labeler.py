@@ -312,3 +312,31 @@ def test_a_given_loss_is_never_exchanged() -> None:
     assert labeler("words", learner="perceptron").fit(SENTENCES, LABELS).predict(SENTENCES) == LABELS
     with pytest.raises(CapabilityError, match="minimises the perceptron loss, not crf"):
         labeler("words", learner="perceptron", loss="crf").fit(SENTENCES, LABELS)
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.str_])
+def test_labels_that_are_numbers(kind: type) -> None:
+    """They train, predict as Python's own, score, work with dev and in a search over settings."""
+    rng = np.random.default_rng(0)
+    y = [[kind(b) for b in rng.integers(0, 3, size=5)] for _ in range(24)]
+    x = [[[f"x={b}", f"r={rng.integers(4)}"] for b in row] for row in y]
+    model = SequenceLabeler(learner="perceptron", max_passes=5, patience=2).fit(x[:16], y[:16], dev=(x[16:], y[16:]))
+    assert model.score(x, y) > 0.95 and model.result_.trace[0].score is not None
+    assert {type(label) for row in model.predict(x) for label in row} == {str if kind is np.str_ else int}
+    search = GridSearchCV(SequenceLabeler(learner="perceptron", max_passes=3), {"order": [1, 2]}, cv=2).fit(x, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all() and search.best_score_ > 0.9
+
+
+def test_constraints_of_one_sentence_are_never_ignored() -> None:
+    x, y = [[["a"], ["b"]], [["b"], ["a"]]] * 4, [["A", "B"], ["B", "A"]] * 4
+    model = SequenceLabeler(learner="perceptron", max_passes=5).fit(x, y)
+    assert model.predict(x[:1]) == [["A", "B"]]
+    assert model.predict(x[:1], constraints={0: "B"}) == [["B", "B"]] == model.predict(x[:1], constraints=[{0: "B"}])
+    with pytest.raises(InputError, match="one dict of constraints is for one sequence; X has 2"):
+        model.predict(x[:2], constraints={0: "B"})
+    with pytest.raises(
+        InputError, match=r"constraints of sequence 0: expected a dict \{position: label\} or None, got 'B'"
+    ):
+        model.predict(x[:1], constraints=["B"])
+    for a, b in zip(model.predict_proba(x), model.predict_marginals(x), strict=True):
+        np.testing.assert_array_equal(a, b)

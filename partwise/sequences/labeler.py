@@ -327,6 +327,10 @@ class SequenceLabeler(ChainWeights):
         _decoding.in_blocks(thread_count(self.n_jobs), _decoding.label_marginals, space, features, settings, outs)
         return np.split(out, rows.offsets[1:-1])
 
+    def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
+        """The same as :meth:`predict_marginals`, under the name that scikit-learn gives probabilities."""
+        return self.predict_marginals(X)
+
     @property
     def _beta(self) -> float:
         beta = make_loss(self.loss, self.learner).beta
@@ -369,7 +373,7 @@ class SequenceLabeler(ChainWeights):
     def _score(self, truth: Any, predicted: CodedColumn) -> float:
         if self._tags:
             return chunk_scores(truth, predicted).f1
-        return token_accuracy(truth, predicted)
+        return token_accuracy(_spelled(truth), _spelled(predicted))
 
     @property
     def _tags(self) -> bool:
@@ -396,6 +400,13 @@ class SequenceLabeler(ChainWeights):
         check_is_fitted(self, "theta_")
         several = X if isinstance(X, Columns) or sequence is not None else [X]
         return explain_position(self, several, position, label, against, sequence)
+
+
+def _spelled(y: Any) -> Any:
+    """Labels as strings, which scores are made of; numbers are labels too."""
+    if isinstance(y, CodedColumn):
+        return y._replace(vocab=list(map(str, y.vocab)))
+    return [list(map(str, sequence)) for sequence in y]
 
 
 def _as_lists(y: Any) -> Any:

@@ -53,6 +53,9 @@ def find_classes(y: Any) -> list[Any]:
                 found.update(label)
             else:
                 found.add(label)
+    found = {
+        label.item() if isinstance(label, np.generic) else label for label in found
+    }  # Python's own, as they return
     if not found:
         raise InputError("y holds no label")
     kinds = {type(label) for label in found}
@@ -127,9 +130,25 @@ def _unknown(label: Any, row: int, offsets: NDArray[np.int64], classes: Sequence
 
 
 def allowed_rows(
-    constraints: Sequence[Mapping[int, Any] | None], classes: Sequence[Any], offsets: NDArray[np.int64]
+    constraints: Mapping[int, Any] | Sequence[Mapping[int, Any] | None],
+    classes: Sequence[Any],
+    offsets: NDArray[np.int64],
 ) -> NDArray[np.uint8]:
-    """(rows, L) from one {position: label or labels} a sequence (None: free); negative positions count from the end."""
+    """(rows, L) from one {position: label or labels} per sequence (None: free); negative positions count from the end.
+
+    A single dict is that of a single sequence.
+    """
+    if isinstance(constraints, Mapping):
+        if len(offsets) != 2:
+            raise InputError(
+                f"one dict of constraints is for one sequence; X has {len(offsets) - 1}: give a list of dicts"
+            )
+        constraints = [constraints]
+    for i, pinned in enumerate(constraints):
+        if pinned is not None and not isinstance(pinned, Mapping):
+            raise InputError(
+                f"constraints of sequence {i}: expected a dict {{position: label}} or None, got {pinned!r}"
+            )
     if len(constraints) != len(offsets) - 1:
         raise InputError(f"X has {len(offsets) - 1} sequences but constraints has {len(constraints)}")
     numbers = {label: j for j, label in enumerate(classes)}
