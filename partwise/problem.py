@@ -189,7 +189,7 @@ class Problem:
         self.space, self.features, self.n_threads = space, features, n_threads
         self.loss = Loss.named(loss) if isinstance(loss, str) else loss
         self.cost = cost or Hamming(*space.default_cost())
-        self.guarantee = space.guarantee(self.loss.oracle) if guarantee is None else guarantee
+        self.guarantee = space.certifies(self.loss.oracle) if guarantee is None else guarantee
         if self.guarantee not in GUARANTEES:
             raise ParameterError("guarantee", "Problem", f"one of {', '.join(GUARANTEES)}", self.guarantee)
         self.m, self.dim = len(space), features.dim

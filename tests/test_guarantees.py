@@ -17,6 +17,8 @@ from partwise.learners import DCA, LBFGS, LEARNERS, BatchFrankWolfe, FrankWolfe,
 from partwise.losses import Loss
 from partwise.problem import Problem
 from partwise.structures.base import score_of
+from partwise.structures.factor_graph import FactorGraph
+from partwise.structures.graphs.model import Graph
 
 Floats = NDArray[np.float64]
 
@@ -232,3 +234,10 @@ def test_losses_on_given_scores() -> None:
         above = Loss.named(name).evaluate(space, scores + step * direction, gold)[0].sum()
         below = Loss.named(name).evaluate(space, scores - step * direction, gold)[0].sum()
         assert abs((above - below) / (2 * step) - gradient @ direction) < 1e-5
+
+
+@pytest.mark.parametrize(("inference", "guarantee"), [("ad3", "none"), ("trw", "none"), ("junction_tree", "exact")])
+def test_an_engine_that_stops_at_a_tolerance_certifies_nothing(inference: str, guarantee: str) -> None:
+    space = FactorGraph([Graph([2, 2], [(0, 1)])], inference=inference)
+    problem = Problem(space, MatrixFeatures([np.ones((1, space.n_parts(0)))]), [[0, 1]], "svm")
+    assert problem.guarantee == guarantee and problem.bounded == (guarantee == "exact")

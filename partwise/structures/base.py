@@ -133,6 +133,13 @@ class Structure(ABC):
         """
         return "exact"
 
+    def certifies(self, oracle: str) -> str:
+        """The guarantee that certificates may rest on; less than ``guarantee`` where an engine stops at a tolerance.
+
+        A relaxation that is solved only nearly still bounds every output, but cuts made of it need not hold.
+        """
+        return self.guarantee(oracle)
+
     @abstractmethod
     def __len__(self) -> int:
         """Number of instances."""

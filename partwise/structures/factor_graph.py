@@ -237,6 +237,11 @@ class FactorGraph(CompiledStructure):
         """How good an oracle's answer is: ``exact``, ``outer``, ``inner`` or ``none``."""
         return ENGINES[self.inference].guarantees.get(oracle, "exact")
 
+    def certifies(self, oracle: str) -> str:
+        """Messages and AD³ stop within a tolerance: their bounds hold, but cuts made of them hold only nearly."""
+        claimed = self.guarantee(oracle)
+        return "none" if claimed == "outer" else claimed
+
     def given(self, i: int, evidence: Mapping[int, Any]) -> FactorGraph:
         """The same instances, with states of variables of instance i known: {variable: state, or those it may have}."""
         return self.restrict([evidence if j == i else {} for j in range(len(self))])
