@@ -2,6 +2,7 @@ from partwise._version import __version__ as __version__
 from partwise.alignment.aligner import WordAligner as WordAligner
 from partwise.alignment.generative import GenerativeAligner as GenerativeAligner
 from partwise.batch import Batch as Batch
+from partwise.costs import ConstituentCost as ConstituentCost
 from partwise.costs import Hamming as Hamming
 from partwise.costs import LabelCost as LabelCost
 from partwise.costs import PartCost as PartCost
@@ -54,6 +55,7 @@ from partwise.structures.base import Structure as Structure
 from partwise.structures.chain import Chain as Chain
 from partwise.structures.cut import Cut as Cut
 from partwise.structures.factor_graph import FactorGraph as FactorGraph
+from partwise.structures.grammar import Grammar as Grammar
 from partwise.structures.graphs.model import Graph as Graph
 from partwise.structures.matching import Matching as Matching
 from partwise.structures.multiclass import Multiclass as Multiclass

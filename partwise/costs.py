@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures.base import Floats, Structure
 
-__all__ = ["Cost", "Hamming", "LabelCost", "PartCost"]
+__all__ = ["ConstituentCost", "Cost", "Hamming", "LabelCost", "PartCost"]
 
 
 class Cost(ABC):
@@ -107,6 +107,39 @@ class LabelCost(Cost):
         if n_labels != len(self.cost):
             raise InputError(f"LabelCost is for {len(self.cost)} labels; {type(space).__name__} has {n_labels}")
         return None  # nearly every label has a cost: instance by instance
+
+
+@dataclass(frozen=True)
+class ConstituentCost(Cost):
+    """ℓ = c⁺·(constituents that gold has not) + c⁻·(gold constituents missed): Bartlett et al. (2004), Example 2.
+
+    A constituent is (start, stop, label), whatever the symbol: where labels are split into finer symbols (by their
+    parents, say), a right label in the wrong flavour costs nothing. For structures whose atoms have a start, a stop
+    and a label. A chain that holds one label twice over the same words counts it twice.
+
+    Examples
+    --------
+    >>> from partwise import Grammar
+    >>> space = Grammar([[[1], [1]]], 3, [(0, 1, 1), (2, 1, 1)], labels=[0, -1, 0])
+    >>> p, q = ConstituentCost().parts(space, 0, np.array([1.0, 0.0]))
+    >>> float(p @ np.array([0.0, 1.0]) + q)
+    0.0
+    """
+
+    false_positive: float = 1.0
+    false_negative: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("false_positive", "false_negative"):
+            if not getattr(self, name) >= 0:
+                raise ParameterError(name, "ConstituentCost", "a number ≥ 0", getattr(self, name))
+
+    def parts(self, space: Structure, i: int, gold: Floats) -> tuple[Floats, float]:
+        table = space.atoms(i)
+        places = np.stack([table.start, table.stop, table.label], axis=1)
+        _, group = np.unique(places, axis=0, return_inverse=True)
+        right = np.bincount(group.ravel(), weights=gold)[group.ravel()] > 0
+        return np.where(right, -self.false_negative, self.false_positive), self.false_negative * float(gold.sum())
 
 
 class PartCost(Cost):

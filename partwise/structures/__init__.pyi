@@ -8,6 +8,7 @@ from partwise.structures.base import Structure as Structure
 from partwise.structures.chain import Chain as Chain
 from partwise.structures.cut import Cut as Cut
 from partwise.structures.factor_graph import FactorGraph as FactorGraph
+from partwise.structures.grammar import Grammar as Grammar
 from partwise.structures.graphs.model import Graph as Graph
 from partwise.structures.matching import Matching as Matching
 from partwise.structures.multiclass import Multiclass as Multiclass

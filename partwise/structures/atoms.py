@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LabelAtoms", "LinkAtoms"]
+__all__ = ["ConstituentAtoms", "LabelAtoms", "LinkAtoms"]
 
 Ints = NDArray[np.int64]
 
@@ -40,3 +40,12 @@ class LinkAtoms(NamedTuple):
     def grid(cls, n_rows: int, n_columns: int) -> LinkAtoms:
         """Every link, row by row."""
         return cls(np.repeat(np.arange(n_rows), n_columns), np.tile(np.arange(n_columns), n_rows))
+
+
+class ConstituentAtoms(NamedTuple):
+    """A constituent: a symbol over the words start … stop − 1, and the label that costs and scores see."""
+
+    start: Ints
+    stop: Ints
+    label: Ints
+    symbol: Ints
