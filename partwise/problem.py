@@ -7,6 +7,7 @@ no learner can tell the difference.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,74 +16,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import composite, kernel, native
+from partwise._digest import pack_digest
 from partwise._threads import Threads
 from partwise.costs import Cost, Hamming
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.features.base import Features, accumulate, feature_scores
 from partwise.features.given import GivenScores, packed_scores
-from partwise.losses import (
-    Loss,
-    LossFunction,
-    add_cost,
-    gold_score,
-    loss_bound,
-    loss_parts,
-    soften,
-    subtract_gold,
-)
+from partwise.gold import PartialGold, SparseParts
+from partwise.losses import Loss, LossFunction, loss_bound, loss_parts
 from partwise.structures.base import GUARANTEES, Floats, Structure, part_count
 
 __all__ = ["PartialGold", "Problem", "SparseParts", "evaluate"]
 
 #: Instances are summed in this many blocks, whatever the number of threads: results do not depend on it.
 BLOCKS = 4
-
-
-class SparseParts(NamedTuple):
-    """A sparse vector of parts for every instance: numbers and values, with a constant beside it."""
-
-    offsets: NDArray[np.int64]  # (n + 1,)
-    numbers: NDArray[np.int32]
-    values: NDArray[np.float64]
-    constants: NDArray[np.float64]  # (n,), the q of a cost p·z + q; or (0,)
-
-
-@gold_score.register(SparseParts)
-def _(gold, loss, i, scores, work, spare):
-    total = 0.0
-    for j in range(gold.offsets[i], gold.offsets[i + 1]):
-        total += gold.values[j] * scores[gold.numbers[j]]
-    return total
-
-
-@subtract_gold.register(SparseParts)
-def _(gold, i, spare, parts):
-    for j in range(gold.offsets[i], gold.offsets[i + 1]):
-        parts[gold.numbers[j]] -= gold.values[j]
-
-
-@add_cost.register(SparseParts)
-def _(cost, i, gamma, scores):
-    for j in range(cost.offsets[i], cost.offsets[i + 1]):
-        scores[cost.numbers[j]] += gamma * cost.values[j]
-    return cost.constants[i]
-
-
-class PartialGold(NamedTuple):
-    """Gold known only as a smaller space of the same parts: labels that some positions may have."""
-
-    space: Any
-
-
-@gold_score.register(PartialGold)
-def _(gold, loss, i, scores, work, spare):
-    return soften(loss, gold.space, i, scores.copy(), work, spare)
-
-
-@subtract_gold.register(PartialGold)
-def _(gold, i, spare, parts):
-    for r in range(part_count(gold.space, i)):
-        parts[r] -= spare[r]
 
 
 class Data(NamedTuple):
@@ -392,6 +339,14 @@ class Problem:
     def kbest(self, i: int, theta: Floats, k: int) -> Floats:
         """Parts of the k outputs of largest score of instance i."""
         return self.space.kbest(i, self.scores(i, theta), k)
+
+    def digest(self) -> bytes:
+        """Of gold outputs, costs and features; the last by the scores that some random weights give."""
+        found = hashlib.blake2b(pack_digest((self.data.gold, self.data.cost)))
+        theta = np.random.default_rng(0).normal(size=self.dim)
+        for i in range(self.m):
+            found.update(self.scores(i, theta).tobytes())
+        return found.digest()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_sums": None}  # scratch memory does not travel

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partwise import load_model
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners.laso._beam import decode
 from partwise.sequences.sample import load_sample
@@ -42,6 +43,7 @@ def test_scores_of_the_search_are_sums_of_features(data: Any, model: JointLabele
     """wᵀΦ of the best output, by the features of its actions, is the score that the search gave it."""
     from partwise.learners.laso.packed import action_features
 
+    model = model.unfitted()
     problem = model.training(data.column("word")[:6], (data.column("pos")[:6], data.column("chunk")[:6]))
     theta = np.random.default_rng(0).normal(size=problem.dim)
     for layout in model.layouts_:  # weights that do not exist are 0
@@ -66,3 +68,11 @@ def test_mistakes(data: Any) -> None:
     for settings, expected in [({"frequent": 0}, "at least 1"), ({"hash_bits": 30}, "from 4 to 24")]:
         with pytest.raises(ParameterError, match=expected):
             JointLabeler(**settings).fit(words, (tags, chunks))
+
+
+def test_it_is_stored(data: Any, model: JointLabeler, tmp_path: Any) -> None:
+    model.save(tmp_path / "joint.pw")
+    again = load_model(tmp_path / "joint.pw")
+    words = load_sample("english", split="test").column("word")
+    assert again.predict(words) == model.predict(words)
+    assert again.get_params() == {**model.get_params(), "n_jobs": 1, "verbose": 0}

@@ -17,7 +17,7 @@ ROOT = Path(partwise.__file__).parent
 CORE, SHELL, TASKS, COMMANDS = range(4)
 
 LAYERS = {
-    CORE: "structures features learners distributed costs losses problem objective batch exceptions",  # and _files
+    CORE: "structures features learners distributed costs losses gold problem objective batch exceptions",  # and _files
     SHELL: "estimation templates data metrics storage report testing capabilities estimators experiment progress "
     "_atomic _experiment_tables",
     TASKS: "sequences alignment parsing graphs search topics",
@@ -43,7 +43,7 @@ def tree(module: str) -> ast.Module:
 
 #: Files that are a package in all but a folder: a loss may evaluate itself by a problem, the compiler tests itself.
 TOGETHER = {
-    "objective": {"costs", "losses", "problem", "objective", "batch"},
+    "objective": {"costs", "losses", "gold", "problem", "objective", "batch"},
     "_compile": {
         "_compile",
         "_callees",

@@ -14,6 +14,7 @@ from partwise.learners.laso.learner import LaSO
 from partwise.learners.laso.plain import PlainSearch
 from partwise.learners.laso.queues import AStar, Beam, BestFirst, DepthFirst, Greedy, Search
 from partwise.learners.laso.spaces import SearchProblem
+from partwise.search.predictor import SearchPredictor
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "to", "house", "and"]
 
@@ -263,7 +264,6 @@ def test_a_resumed_run_ends_with_the_same_weights(tmp_path: Any) -> None:
 
 
 def test_the_estimator(tmp_path: Any) -> None:
-    from partwise.search.predictor import SearchPredictor
 
     X, Y = sentences(60)
     model = SearchPredictor(Cut(), queue=Beam(4)).fit(X[:40], Y[:40])
@@ -278,3 +278,31 @@ def test_the_estimator(tmp_path: Any) -> None:
     ]:
         with pytest.raises(ParameterError, match=words):
             SearchPredictor(**{"problem": Cut(), **settings}).fit(X, Y)
+
+
+def test_a_finished_checkpoint_gives_the_same_weights(tmp_path: Any) -> None:
+    """The names of features are part of the state: a run that has nothing left to do must know them too."""
+    X, y = [2, 3, 4], ["ab", "bba", "abab"]
+
+    class Spell(SearchProblem):
+        def initial(self, x: int) -> str:
+            return ""
+
+        def operators(self, x: int, state: str) -> list[str]:
+            return [state + letter for letter in "ab"]
+
+        def goal(self, x: int, state: str) -> bool:
+            return len(state) == x
+
+        def good(self, x: int, y: str, state: str) -> bool:
+            return y.startswith(state)
+
+        def features(self, x: int, state: str) -> list[str]:
+            return [f"{state[-2:]} in {x}"]
+
+    path = tmp_path / "run.ckpt"
+    model = SearchPredictor(Spell(), queue=Beam(2)).fit(X, y, dev=(X, y), checkpoint=path)
+    again = SearchPredictor(Spell(), queue=Beam(2)).fit(X, y, dev=(X, y), checkpoint=path)
+    assert again.weights_ == model.weights_ and again.predict(X) == y
+    with pytest.raises(InputError, match="belongs to another run"):
+        SearchPredictor(Spell(), queue=Beam(2)).fit(X, y[::-1], dev=(X, y), checkpoint=path)

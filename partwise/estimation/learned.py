@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
@@ -35,7 +35,7 @@ from partwise.problem import Problem
 from partwise.progress import Progress
 from partwise.storage import check_writable
 
-__all__ = ["LearnedEstimator", "cost_for", "problem_digest"]
+__all__ = ["LearnedEstimator", "cost_for"]
 
 Floats = NDArray[np.float64]
 State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
@@ -46,8 +46,7 @@ class LearnedEstimator(StoredModel, Estimator):
     """θ = argmin λ/2 ‖θ‖² + 1/m Σ_i L(θ; x_i, y_i): an estimator whose weights a learner finds.
 
     The constructor of a subclass stores its arguments, among them those of every estimator: ``loss``, ``learner``,
-    ``C``, ``max_passes``, ``learner_options``, ``patience``, ``random_state``, ``n_jobs`` and ``verbose``. Its ``fit``
-    calls :meth:`_fit`. It defines
+    ``C``, ``max_passes``, ``learner_options``, ``patience``, ``random_state``, ``n_jobs`` and ``verbose``. It defines
 
     * ``_make_problem(X, y, learner, loss)``: reads the data, keeps what prediction needs, returns what is to be solved;
     * ``_make_score(X, y)``: a function θ → score on held-out data, higher is better, where ``fit`` takes a dev set;
@@ -135,6 +134,29 @@ class LearnedEstimator(StoredModel, Estimator):
 
     # training
 
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on inputs X with outputs y. Ctrl-C ends training and keeps the best weights so far.
+
+        Parameters
+        ----------
+        X, y : inputs and outputs, as the class describes them
+        dev : (X, y), optional
+            Held-out data: the best pass on it is kept.
+        callbacks : functions of (record, θ), optional
+            Called after every pass; True stops training.
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        """
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
+
     def _fit(
         self,
         X: Any,
@@ -194,7 +216,7 @@ class LearnedEstimator(StoredModel, Estimator):
                  for name, value in params_to_json(params).items()}  # fmt: skip
         digest = hashlib.blake2b(repr(sorted(plain.items())).encode())
         digest.update(repr((dev is None, self._evidence(dev))).encode())
-        digest.update(problem_digest(problem))
+        digest.update(problem.digest())
         return digest.hexdigest()[:32]
 
     # storage
@@ -245,25 +267,5 @@ def cost_for(cost: Any, X: Any, y: Any) -> Cost | None:
     return found
 
 
-def problem_digest(problem: Problem) -> bytes:
-    """Of gold outputs, costs and features; the last by the scores that some random weights give."""
-    digest = hashlib.blake2b()
-    for array in _arrays((problem.data.gold, problem.data.cost)):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    theta = np.random.default_rng(0).normal(size=problem.dim)
-    for i in range(problem.m):
-        digest.update(problem.scores(i, theta).tobytes())
-    return digest.digest()
-
-
 def _opaque(value: Any) -> bool:
     return isinstance(value, dict) and set(value) == {"repr"}
-
-
-def _arrays(pack: Any) -> Iterator[NDArray[Any]]:
-    """The arrays of nested packs, in order; numbers among them as arrays."""
-    if isinstance(pack, tuple):
-        for item in pack:
-            yield from _arrays(item)
-    elif isinstance(pack, np.ndarray | int | float | np.generic):
-        yield np.asarray(pack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,6 @@ from partwise.estimation.learned import LearnedEstimator, cost_for
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.features import Features, MatrixFeatures
 from partwise.learners import Learner
-from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.storage import load as load_file
@@ -124,29 +123,6 @@ class StructuredClassifier(LearnedEstimator):
         self.verbose = verbose
 
     # training
-
-    def fit(
-        self,
-        X: Any,
-        y: Sequence[Any],
-        *,
-        dev: tuple[Any, Sequence[Any]] | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> Self:
-        """Train on the instances X with the outputs y, one each, as the structure's ``encode`` takes them.
-
-        Ctrl-C ends training and keeps the best weights that a pass has certified.
-
-        Parameters
-        ----------
-        dev : (X, y), optional
-            Held-out data: the pass of least cost on it is kept.
-        callbacks : of (record, θ) → True to stop
-        checkpoint : path, optional
-            Save the state there after every pass; if it exists, continue from it.
-        """
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         space, features = self._read(X)

@@ -223,6 +223,9 @@ class _Bound:
     def start(self, theta: Floats) -> State:
         return self.learner.start(self.problem, theta, self.score)
 
+    def resume(self, state: State) -> None:
+        """All that a learner of a problem knows is in the state."""
+
     def advance(self, state: State) -> dict[str, Any]:
         return self.learner.advance(self.problem, state)
 

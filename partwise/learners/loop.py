@@ -104,6 +104,9 @@ class Passes(Protocol):
     def start(self, theta: Floats) -> State:
         """The state before the first pass."""
 
+    def resume(self, state: State) -> None:
+        """Take up a state that a checkpoint held; called once, before anything else is asked."""
+
     def advance(self, state: State) -> dict[str, Any]:
         """One pass, in place. Returns what is known then: objective, dual, converged, stalled, ``extra`` numbers."""
 
@@ -144,6 +147,7 @@ def run_passes(
             saved = checkpoint.load()
             state, trace = saved["state"], [Record(**line) for line in saved["trace"]]
             best_theta, best_step, before = saved["best_theta"], saved["best_step"], saved["seconds"]
+            learner.resume(state)
             if saved["status"] in ("converged", "stalled", "early_stopping"):
                 return _result(learner, best_theta, trace, saved["status"], best_step)
         else:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.estimation.base import StoredModel
-from partwise.estimation.conduct import Estimator, check_is_fitted
-from partwise.estimation.results import result_from_json, result_to_json
+from partwise._threads import Threads
+from partwise.estimation.base import thread_count
+from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.results import result_from_json
+from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError, ParameterError, StorageError
-from partwise.learners.laso.learner import LaSO, PackedSearch
-from partwise.learners.loop import Callback, Result
+from partwise.learners.laso.learner import PackedSearch
+from partwise.learners.loop import Callback
 from partwise.parsing._transition_kernels import ArcHybrid, best_trees
 from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.gold import relations_of
 from partwise.parsing.metrics import attachment_scores
-from partwise.progress import Progress
 
 __all__ = ["TransitionParser"]
 
@@ -27,7 +30,7 @@ Floats = NDArray[np.float64]
 FIELDS = ("form", "upos", "xpos")
 
 
-class TransitionParser(StoredModel, Estimator):
+class TransitionParser(SearchedEstimator):
     """A tree in 2n steps: shift, attach left, attach right, with the y-good steps of a dynamic oracle.
 
     Projective trees only; a gold tree that is not projective is learnt as far as its arcs can be built. Linear time
@@ -43,6 +46,12 @@ class TransitionParser(StoredModel, Estimator):
         Forms seen less often are unknown words.
     patience : int, optional
         With held-out sentences: stop after so many passes without a better score.
+    learner_options : dict, optional
+        More settings of LaSO.
+    n_jobs : int
+        Threads of a prediction; −1 for all cores.
+    verbose : int
+        1 shows progress on standard error.
 
     Examples
     --------
@@ -67,20 +76,20 @@ class TransitionParser(StoredModel, Estimator):
         row_bits: int = 17,
         min_count: int = 2,
         patience: int | None = None,
+        learner_options: dict[str, Any] | None = None,
         random_state: int = 0,
+        n_jobs: int = 1,
         verbose: int = 0,
     ) -> None:
         self.beam, self.update, self.mode, self.alpha = beam, update, mode, alpha
         self.average, self.max_passes, self.row_bits, self.min_count = average, max_passes, row_bits, min_count
-        self.patience, self.random_state, self.verbose = patience, random_state, verbose
+        self.patience, self.learner_options, self.random_state = patience, learner_options, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
 
-    def _learner(self) -> LaSO:
-        if self.beam is None:
-            raise ParameterError("beam", "TransitionParser", "at least 1", None)
+    def check_settings(self) -> None:
         if not 6 <= self.row_bits <= 24:
             raise ParameterError("row_bits", "TransitionParser", "from 6 to 24", self.row_bits)
-        names = ("beam", "update", "mode", "alpha", "average", "max_passes", "random_state")
-        return LaSO(**{name: getattr(self, name) for name in names})
+        super().check_settings()
 
     def fit(
         self,
@@ -89,20 +98,21 @@ class TransitionParser(StoredModel, Estimator):
         *,
         dev: Sequence[DependencySentence] | None = None,
         callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Train on sentences with their trees; ``dev``: the pass of best LAS on them is kept."""
-        learner = self._learner()
+        held_out = None if dev is None else (dev, None)
+        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint)
+
+    def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
         if len(X) == 0:
             raise InputError("there are no sentences to train on")
         self.relations_ = relations_of(X)
         self.vocabularies_ = []
         for name in FIELDS:
-            values: dict[str, int] = {}
-            for sentence in X:
-                for value in sentence.column(name):
-                    values[value] = values.get(value, 0) + 1
+            counts = Counter(value for sentence in X for value in sentence.column(name))
             least = self.min_count if name == "form" else 1
-            self.vocabularies_.append(sorted(value for value, count in values.items() if count >= least))
+            self.vocabularies_.append(sorted(value for value, count in counts.items() if count >= least))
         number = {relation: r for r, relation in enumerate(self.relations_)}
         heads, relations = [], []
         for sentence in X:
@@ -110,15 +120,11 @@ class TransitionParser(StoredModel, Estimator):
             heads.append(np.where(own == 0, len(own), own - 1))  # words from 0, the root after them
             relations.append([number[relation] for relation in sentence.column("deprel")])
         gold = np.concatenate(heads).astype(np.int32), np.concatenate(relations).astype(np.int32)
-        problem = self._pack(X, *gold)
-        width = 1 + 2 * len(self.relations_)
-        data = PackedSearch(problem, (1 << self.row_bits) * width, len(X))
-        score = None if dev is None else self._scorer(dev)
-        with Progress(learner.max_passes, "parser") if self.verbose else nullcontext() as progress:
-            watching: list[Any] = [*callbacks, *([progress] if progress is not None else [])]
-            self.result_: Result = learner.fit(data, score=score, patience=self.patience, callbacks=watching)
-        self.theta_ = self.result_.theta
-        return self
+        return PackedSearch(self._pack(X, *gold), self._dim, len(X))
+
+    @property
+    def _dim(self) -> int:
+        return int((1 << self.row_bits) * (1 + 2 * len(self.relations_)))
 
     def _pack(self, X: Sequence[DependencySentence], heads: Any = None, relations: Any = None) -> ArcHybrid:
         none = np.zeros(0, np.int32)
@@ -135,7 +141,12 @@ class TransitionParser(StoredModel, Estimator):
 
     def _parse(self, X: Sequence[DependencySentence], problem: ArcHybrid, theta: Floats) -> list[DependencySentence]:
         heads, relations = np.zeros((2, int(problem.offsets[-1])), np.int64)
-        best_trees(problem, theta, int(self.beam), 0, len(X), heads, relations)
+
+        def task(start: int, stop: int) -> None:
+            best_trees(problem, theta, int(self.beam), start, stop, heads, relations)
+
+        jobs = thread_count(self.n_jobs)
+        Threads(jobs).each(task, itertools.pairwise(np.linspace(0, len(X), jobs + 1).astype(int).tolist()))
         found = []
         for i, sentence in enumerate(X):
             here = slice(problem.offsets[i], problem.offsets[i + 1])
@@ -144,9 +155,9 @@ class TransitionParser(StoredModel, Estimator):
             found.append(sentence.with_tree(own.tolist(), [self.relations_[r] for r in relations[here]]))
         return found
 
-    def _scorer(self, dev: Sequence[DependencySentence]) -> Callable[[Floats], float]:
-        problem = self._pack(dev)
-        return lambda theta: attachment_scores(list(dev), self._parse(dev, problem, theta)).las / 100
+    def _make_score(self, X: Any, y: Any) -> Callable[[Floats], float]:
+        problem = self._pack(X)
+        return lambda theta: attachment_scores(list(X), self._parse(X, problem, theta)).las / 100
 
     def predict(self, X: Sequence[DependencySentence]) -> list[DependencySentence]:
         """The sentences with the trees that the search finds."""
@@ -157,26 +168,18 @@ class TransitionParser(StoredModel, Estimator):
         """Share of words with the right head and relation."""
         return attachment_scores(list(X), self.predict(X)).las / 100
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_is_fitted(self, "theta_")
-        header = {
-            "params": self.get_params(deep=False), "relations": self.relations_, "vocabularies": self.vocabularies_,
-            "result": result_to_json(self.result_),
-        }  # fmt: skip
-        used = np.flatnonzero(self.theta_)
-        return header, {"places": used, "values": self.theta_[used]}
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {"relations": self.relations_, "vocabularies": self.vocabularies_}, {}
 
-    @classmethod
-    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        model = cls(**{**header["params"], "verbose": 0})
-        model._learner()
-        model.relations_, model.vocabularies_ = list(header["relations"]), [list(v) for v in header["vocabularies"]]
-        dim = (1 << model.row_bits) * (1 + 2 * len(model.relations_))
+    def _weight_arrays(self) -> dict[str, NDArray[Any]]:
+        used = np.flatnonzero(self.theta_)
+        return {"places": used, "values": self.theta_[used]}
+
+    def _restore_weights(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.relations_, self.vocabularies_ = list(header["relations"]), [list(v) for v in header["vocabularies"]]
         places, values = np.asarray(arrays["places"]), np.asarray(arrays["values"], float)
-        if places.shape != values.shape or (len(places) and (places.min() < 0 or places.max() >= dim)):
+        if places.shape != values.shape or (len(places) and (places.min() < 0 or places.max() >= self._dim)):
             raise StorageError("the weights do not fit the table")
-        theta = np.zeros(dim)
+        theta = np.zeros(self._dim)
         theta[places] = values
-        model.result_ = result_from_json(header["result"], theta)
-        model.theta_ = theta
-        return model
+        self._take(result_from_json(header["result"], theta))

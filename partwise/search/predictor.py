@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 
-from partwise.estimation.base import StoredModel
-from partwise.estimation.conduct import Estimator, check_is_fitted
-from partwise.estimation.results import result_from_json, result_to_json
+from partwise.estimation.base import restore, thread_count
+from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError, ParameterError, StorageError
-from partwise.learners.laso.learner import LaSO
 from partwise.learners.laso.plain import PlainSearch
 from partwise.learners.laso.queues import Beam, Queue, Search, Searched
 from partwise.learners.laso.spaces import SearchProblem
-from partwise.learners.loop import Callback, Result
-from partwise.progress import Progress
-from partwise.storage import Checkpoint, check_writable
 from partwise.storage import load as load_file
 
 __all__ = ["SearchPredictor"]
 
 
-class SearchPredictor(StoredModel, Estimator):
+class SearchPredictor(SearchedEstimator):
     """Learns to steer a search: ``fit`` on inputs with their outputs, ``predict`` by the same search.
 
     Parameters
@@ -33,10 +29,14 @@ class SearchPredictor(StoredModel, Estimator):
     problem : SearchProblem
     queue : Queue
         Greedy(), Beam(size), BestFirst(), AStar() or DepthFirst().
-    update, mode, alpha, average, max_passes, random_state
+    update, mode, alpha, average, max_passes, learner_options, random_state
         As in :class:`~partwise.learners.laso.learner.LaSO`.
     limit : int
         The largest number of nodes that a prediction may expand.
+    patience : int, optional
+        With a dev set: stop after so many passes without a better score.
+    n_jobs : int
+        Processes of a prediction; −1 for all cores. Problem and inputs must be picklable.
     verbose : int
         1 shows progress on standard error.
 
@@ -61,6 +61,8 @@ class SearchPredictor(StoredModel, Estimator):
     """
 
     kind = "search-predictor"
+    not_stored = ("problem", "queue")
+    beam = 1  # the queue is what counts
 
     def __init__(
         self,
@@ -73,7 +75,10 @@ class SearchPredictor(StoredModel, Estimator):
         average: bool = True,
         max_passes: int = 20,
         limit: int = 1_000_000,
+        patience: int | None = None,
+        learner_options: dict[str, Any] | None = None,
         random_state: int = 0,
+        n_jobs: int = 1,
         verbose: int = 0,
     ) -> None:
         self.problem = problem
@@ -82,68 +87,84 @@ class SearchPredictor(StoredModel, Estimator):
         self.mode = mode
         self.alpha = alpha
         self.average = average
-        self.max_passes = max_passes
+        self.max_passes: Any = max_passes
         self.limit = limit
+        self.patience = patience
+        self.learner_options = learner_options
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _parts(self) -> tuple[SearchProblem, Queue, LaSO]:
+    def _space(self) -> tuple[SearchProblem, Queue]:
         if not isinstance(self.problem, SearchProblem):
             expected = "a SearchProblem (an object, not the class)"
             raise ParameterError("problem", "SearchPredictor", expected, self.problem)
         if self.queue is not None and not isinstance(self.queue, Queue):
             raise ParameterError("queue", "SearchPredictor", "a queue such as Beam(5) or Greedy()", self.queue)
-        names = ("update", "mode", "alpha", "average", "max_passes", "random_state")
-        return self.problem, self.queue or Beam(5), LaSO(**{name: getattr(self, name) for name in names})
+        return self.problem, self.queue or Beam(5)
 
-    def fit(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        *,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> Self:
-        """Train on inputs X with outputs y; the problem's ``good(x, y, state)`` says what leads to an output."""
-        problem, queue, learner = self._parts()
-        data = PlainSearch(problem, X, y, queue)
-        if checkpoint is not None:
-            check_writable(checkpoint)
-        with Progress(learner.max_passes, "searching") if self.verbose else nullcontext() as progress:
-            self.result_: Result = learner.fit(
-                data,
-                callbacks=[*callbacks, *([progress] if progress is not None else [])],
-                checkpoint=None if checkpoint is None else Checkpoint(checkpoint),
-            )
-        self.weights_ = dict(zip(data.names, self.result_.theta.tolist(), strict=True))
+    def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
+        problem, queue = self._space()
+        return PlainSearch(problem, X, y, queue)
+
+    def _train(self, problem: Any, learner: Any, **options: Any) -> Self:
+        self._names = problem  # features are numbered as they are met, so a held-out score needs to know them
+        super()._train(problem, learner, **options)
+        del self._names
+        self.names_: list[str] = problem.names[: len(self.theta_)]  # the best pass may have met fewer than the last
         return self
 
-    def search(self, x: Any) -> Searched:
-        """The search of one input: the goal, its path, how many nodes were expanded, the queue that was left."""
-        check_is_fitted(self, "weights_")
-        problem, queue, _ = self._parts()
-        weights = self.weights_
+    @property
+    def weights_(self) -> dict[str, float]:
+        """Feature names and their weights."""
+        return dict(zip(self.names_, self.theta_.tolist(), strict=True))
+
+    def _search(self, x: Any, weights: dict[str, float]) -> Searched:
+        problem, queue = self._space()
 
         def score(active: dict[str, float]) -> float:
             return sum(weights.get(name, 0.0) * value for name, value in active.items())
 
         return Search(problem, queue, x, score, limit=self.limit).run()
 
+    def search(self, x: Any) -> Searched:
+        """The search of one input: the goal, its path, how many nodes were expanded, the queue that was left."""
+        check_is_fitted(self, "theta_")
+        return self._search(x, self.weights_)
+
+    def _output(self, x: Any, weights: dict[str, float]) -> Any:
+        return self._space()[0].output(x, self._search(x, weights).node.state)
+
+    def _outputs(self, X: Sequence[Any], weights: dict[str, float]) -> list[Any]:
+        jobs = thread_count(self.n_jobs)
+        if jobs == 1:
+            return [self._output(x, weights) for x in X]
+        plain = self.unfitted()  # a problem in plain Python needs processes: threads would take turns
+        found: list[Any] = Parallel(n_jobs=jobs)(delayed(plain._output)(x, weights) for x in X)
+        return found
+
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The output of the first goal that the search of each input finds."""
-        problem = self._parts()[0]
-        return [problem.output(x, self.search(x).node.state) for x in X]
+        check_is_fitted(self, "theta_")
+        return self._outputs(X, self.weights_)
+
+    def _make_score(self, X: Any, y: Any) -> Callable[[Any], float]:
+        def share(theta: Any) -> float:
+            return _share(self._outputs(X, dict(zip(self._names.names, theta.tolist(), strict=False))), y)
+
+        return share
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
         """Share of outputs that are right."""
-        if len(X) != len(y) or len(X) == 0:
-            raise InputError(f"X has {len(X)} inputs and y {len(y)}; expected as many, at least one")
-        return float(np.mean([found == right for found, right in zip(self.predict(X), y, strict=True)]))
+        return _share(self.predict(X), y)
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        check_is_fitted(self, "weights_")
-        header = {"names": list(self.weights_), "result": result_to_json(self.result_)}
-        return header, {"theta": np.array(list(self.weights_.values()), float)}
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"names": self.names_}, {}
+
+    def _restore(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        self.names_ = list(header["names"])
+        if len(self.names_) != len(self.theta_):
+            raise StorageError(f"{len(self.theta_)} weights for {len(self.names_)} names")
 
     @classmethod
     def load(  # type: ignore[override]
@@ -151,10 +172,11 @@ class SearchPredictor(StoredModel, Estimator):
     ) -> Self:
         """Read weights written by :meth:`save`. A file holds no code: problem and queue are given anew."""
         stored = load_file(path, cls.kind)
-        model = cls(problem, queue=queue)
-        theta, names = np.asarray(stored.arrays["theta"]), list(stored.header["names"])
-        if len(names) != len(theta):
-            raise StorageError(f"{os.fspath(path)}: {len(theta)} weights for {len(names)} names")
-        model.result_ = result_from_json(stored.header["result"], theta)
-        model.weights_ = dict(zip(names, theta.tolist(), strict=True))
-        return model
+        model: Self = restore(cls, path, stored.header, stored.arrays)
+        return model.set_params(problem=problem, queue=queue)
+
+
+def _share(found: Sequence[Any], right: Sequence[Any]) -> float:
+    if len(found) != len(right) or len(found) == 0:
+        raise InputError(f"X has {len(found)} inputs and y {len(right)}; expected as many, at least one")
+    return float(np.mean([a == b for a, b in zip(found, right, strict=True)]))

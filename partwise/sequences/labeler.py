@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +17,6 @@ from partwise.estimation.learned import cost_for
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.layout import ChainFeatures, RowLayout
 from partwise.learners import Learner
-from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.sequences import _decoding
@@ -140,29 +138,6 @@ class SequenceLabeler(ChainWeights):
         self.verbose = verbose
 
     # training
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        dev: tuple[Any, Any] | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> Self:
-        """Train on sequences X with labels y.
-
-        Parameters
-        ----------
-        X : Columns, lists of tokens, lists of string lists or dicts, CSR matrices or arrays; one a sequence
-        y : one sequence of labels each
-            None stands for an unknown label, a set for one of several.
-        dev : (X, y), optional
-            Held-out data: the best pass on it is kept.
-        checkpoint : path, optional
-            Save the state there after every pass; if it exists, continue from it.
-        """
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)

@@ -13,7 +13,7 @@ from partwise.exceptions import InputError, StorageError
 from partwise.features.layout import DenseLayout, RowLayout, output_type
 from partwise.sequences.encoders import restore_encoder
 
-__all__ = ["ChainWeights", "Weight", "restore_layout"]
+__all__ = ["ChainWeights", "Weight", "restore_layout", "rows_from_state", "rows_to_state"]
 
 
 class Weight(NamedTuple):
@@ -104,31 +104,37 @@ class ChainWeights(LearnedEstimator):
     # storage
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        encoder_header, arrays = self.encoder_.to_state()
-        arrays = {f"encoder/{name}": array for name, array in arrays.items()}
-        layout: dict[str, Any] = {"n_attributes": self.layout_.n_attributes}
-        if isinstance(self.layout_, RowLayout):
-            layout["n_dense"] = self.layout_.n_dense
-            for name in ("rank", "mask", "pair_start", "pair_output"):
-                arrays[f"layout/{name}"] = getattr(self.layout_, name)
-        header = {
-            "classes": [c.item() if isinstance(c, np.generic) else c for c in self.classes_],
-            "encoder": {"kind": self.encoder_.kind, **encoder_header},
-            "layout": layout,
-        }
-        return header, arrays
+        header, arrays = rows_to_state(self.encoder_, self.layout_)
+        return {"classes": [c.item() if isinstance(c, np.generic) else c for c in self.classes_], **header}, arrays
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.classes_ = list(header["classes"])
         kinds = {type(label) for label in self.classes_}
         if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(self.classes_)) < len(self.classes_):
             raise StorageError("the labels are not distinct strings or numbers")
-        own = {name[8:]: array for name, array in arrays.items() if name.startswith("encoder/")}
-        self.encoder_ = restore_encoder(header["encoder"]["kind"], header["encoder"], own)
-        self.layout_ = restore_layout(header["layout"], arrays, len(self.classes_))
+        self.encoder_, self.layout_ = rows_from_state(header, arrays, len(self.classes_))
         expected = self.layout_.dim + int(transition_blocks(len(self.classes_), self.order)[-1])
         if len(self.theta_) != expected:
             raise StorageError(f"theta has {len(self.theta_)} weights; expected {expected}")
+
+
+def rows_to_state(encoder: Any, layout: RowLayout | DenseLayout) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """(header, arrays) of what makes rows of inputs and places their weights."""
+    encoder_header, stored = encoder.to_state()
+    arrays = {f"encoder/{name}": array for name, array in stored.items()}
+    layout_header: dict[str, Any] = {"n_attributes": layout.n_attributes}
+    if isinstance(layout, RowLayout):
+        layout_header["n_dense"] = layout.n_dense
+        for name in ("rank", "mask", "pair_start", "pair_output"):
+            arrays[f"layout/{name}"] = getattr(layout, name)
+    return {"encoder": {"kind": encoder.kind, **encoder_header}, "layout": layout_header}, arrays
+
+
+def rows_from_state(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_labels: int) -> tuple[Any, Any]:
+    """(encoder, layout) of a stored state."""
+    own = {name[8:]: array for name, array in arrays.items() if name.startswith("encoder/")}
+    encoder = restore_encoder(header["encoder"]["kind"], header["encoder"], own)
+    return encoder, restore_layout(header["layout"], arrays, n_labels)
 
 
 def restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_labels: int) -> Any:

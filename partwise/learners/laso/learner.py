@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._digest import pack_digest
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners.laso._learning import (
     ALMA,
@@ -50,6 +51,8 @@ class SearchData(Protocol):
     @property
     def dim(self) -> int: ...
     def run(self, order: NDArray[np.int64], rule: Rule, state: State) -> None: ...
+    def recall(self, state: State) -> None: ...
+    def digest(self) -> bytes: ...
 
 
 class PackedSearch:
@@ -72,6 +75,13 @@ class PackedSearch:
             delta = np.zeros(self.dim)
         learn_pass(self.pack, order, rule, state["numbers"], state["theta"], state["shift"], delta)
         self._delta = delta
+
+    def recall(self, state: State) -> None:
+        """A state holds nothing that the data should know."""
+
+    def digest(self) -> bytes:
+        """Of the inputs and their outputs."""
+        return pack_digest(self.pack)
 
 
 @dataclass(frozen=True)
@@ -207,7 +217,7 @@ class _Bound:
 
     def __init__(self, learner: LaSO, data: SearchData) -> None:
         self.learner, self.data = learner, data
-        self.start, self.weights = learner.start, learner.weights
+        self.start, self.weights, self.resume = learner.start, learner.weights, data.recall
 
     def advance(self, state: State) -> dict[str, Any]:
         return self.learner.advance(self.data, state)

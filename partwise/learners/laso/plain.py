@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -59,7 +60,8 @@ class PlainSearch:
 
     def run(self, order: NDArray[np.int64], rule: Rule, state: State) -> None:
         """One pass, in place."""
-        self.number = {name: j for j, name in enumerate(state.setdefault("names", []))}
+        state.setdefault("names", [])
+        self.recall(state)
         pupil = _Pupil(self.number, state, rule)
         for i in order.tolist():
             self._learn(i, rule, pupil)
@@ -67,6 +69,14 @@ class PlainSearch:
             pupil.numbers[STEPS] += 1.0
         state["theta"], state["shift"] = np.array(pupil.theta), np.array(pupil.shift)
         state["names"] = list(self.number)
+
+    def recall(self, state: State) -> None:
+        """The numbers of the features that a state has weights of."""
+        self.number = {name: j for j, name in enumerate(state.get("names", []))}
+
+    def digest(self) -> bytes:
+        """Of the inputs and outputs, by their ``repr``."""
+        return hashlib.blake2b(repr((list(self.X), list(self.Y), self.queue)).encode()).digest()
 
     def _learn(self, i: int, rule: Rule, pupil: _Pupil) -> None:
         """Figure 2 for one input."""

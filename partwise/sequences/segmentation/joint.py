@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise.data.columns import CodedColumn, Columns, encode
 from partwise.estimation.conduct import check_is_fitted
-from partwise.estimation.learned import LearnedEstimator
-from partwise.exceptions import InputError, ParameterError
+from partwise.estimation.searched import SearchedEstimator
+from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.features.layout import RowLayout
-from partwise.learners.base import Callback
-from partwise.learners.laso.learner import LaSO, PackedSearch
+from partwise.learners.laso.learner import PackedSearch
 from partwise.sequences.chunks import chunk_scores
 from partwise.sequences.encoders import make_encoder
 from partwise.sequences.segmentation._joint_kernels import CONTEXTS, TAG_CONTEXTS, JointSearch, best_tags
 from partwise.sequences.tags import legal_transitions
 from partwise.sequences.tokens import token_accuracy
+from partwise.sequences.weights import rows_from_state, rows_to_state
 
 __all__ = ["JointLabeler"]
 
@@ -63,12 +63,13 @@ word[-1] usual[0]
 """
 
 
-class JointLabeler(LearnedEstimator):
+class JointLabeler(SearchedEstimator):
     """Tags and chunk tags of words, from the words alone, by a beam search that is trained as it goes (LaSO).
 
-    A state is a sentence tagged so far, an operator gives the next word a tag and a chunk tag, and I-X only follows B-X
-    or I-X. What is known of a word beside its form comes from the training data: the tags it had there (the only ones
-    it may have, if it was seen ``frequent`` times), and the most usual of them, or that of its suffix if it is rare.
+    ``fit`` takes sentences of words and (tags, chunk tags in IOB2). A state is a sentence tagged so far, an operator
+    gives the next word a tag and a chunk tag, and I-X only follows B-X or I-X. What is known of a word beside its form
+    comes from the training data: the tags it had there (the only ones it may have, if it was seen ``frequent`` times),
+    and the most usual of them, or that of its suffix if it is rare.
 
     Parameters
     ----------
@@ -93,8 +94,7 @@ class JointLabeler(LearnedEstimator):
     [['B-NP', 'I-NP', 'I-NP', 'B-VP']]
     """
 
-    loss = learner = None
-    C = 1.0
+    kind = "joint-labeler"
 
     def __init__(
         self,
@@ -132,29 +132,11 @@ class JointLabeler(LearnedEstimator):
         self.verbose = verbose
 
     def check_settings(self) -> None:
-        if self.beam is None:
-            raise ParameterError("beam", "JointLabeler", "at least 1", None)
         if not self.frequent >= 1:
             raise ParameterError("frequent", "JointLabeler", "at least 1", self.frequent)
         if not 4 <= self.hash_bits <= 24:
             raise ParameterError("hash_bits", "JointLabeler", "from 4 to 24", self.hash_bits)
         super().check_settings()
-
-    def _settings(self, max_passes: int | None = None) -> Any:
-        names = ("beam", "update", "mode", "alpha", "average", "random_state")
-        settings = {name: getattr(self, name) for name in names}
-        return LaSO(max_passes=self.max_passes, **settings, **(self.learner_options or {})), None
-
-    def fit(
-        self,
-        X: Any,
-        y: tuple[Any, Any],
-        *,
-        dev: tuple[Any, tuple[Any, Any]] | None = None,
-        callbacks: Iterable[Callback] = (),
-    ) -> Self:
-        """Train on sentences X of words with (tags, chunk tags in IOB2); ``dev`` alike, scored by joint accuracy."""
-        return self._fit(X, y, dev=dev, callbacks=callbacks)
 
     def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
         return self.training(X, y)
@@ -288,6 +270,45 @@ class JointLabeler(LearnedEstimator):
             return token_accuracy(truth[0], tags) + chunk_scores(truth[1], chunks).f1
 
         return score
+
+    def score(self, X: Any, y: Any) -> float:
+        """Chunk F1."""
+        return chunk_scores(encode(y[1]), self.predict_coded(X)[1]).f1
+
+    # storage
+
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header: dict[str, Any] = {
+            "tags": self.tags_, "chunks": self.chunks_, "words": list(self.words_), "usual": self.usual_,
+            "endings": self.endings_, "rare": self.rare_, "lists": self.lists_, "rows": [],
+        }  # fmt: skip
+        arrays: dict[str, NDArray[Any]] = {}
+        for k, (encoder, layout) in enumerate(zip(self.encoders_, self.layouts_, strict=True)):
+            own, found = rows_to_state(encoder, layout)
+            header["rows"].append(own)
+            arrays |= {f"{k}/{name}": array for name, array in found.items()}
+        return header, arrays
+
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.tags_, self.chunks_ = list(map(str, header["tags"])), list(map(str, header["chunks"]))
+        self.words_ = {str(word): number for number, word in enumerate(header["words"])}
+        self.usual_, self.rare_ = list(map(int, header["usual"])), list(map(int, header["rare"]))
+        self.endings_ = {str(end): int(tag) for end, tag in header["endings"].items()}
+        self.lists_ = [list(map(int, row)) for row in header["lists"]]
+        named = [*self.usual_, *self.endings_.values(), *self.rare_, *(tag for row in self.lists_ for tag in row)]
+        if any(not 0 <= tag < len(self.tags_) for tag in named) or not self.rare_ or not all(self.lists_):
+            raise StorageError("a word has tags that the model does not know")
+        if not len(self.words_) == len(self.usual_) == len(self.lists_):
+            raise StorageError(f"{len(self.words_)} words have {len(self.usual_)} usual tags")
+        self.encoders_, self.layouts_ = [], []
+        for k, n_labels in enumerate((len(self.tags_), len(self.chunks_))):
+            own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
+            encoder, layout = rows_from_state(header["rows"][k], own, n_labels)
+            self.encoders_.append(encoder)
+            self.layouts_.append(layout)
+        self.layouts_[1].base = self.layouts_[0].dim
+        if len(self.theta_) != self._bases()[-1]:
+            raise StorageError(f"theta has {len(self.theta_)} weights; expected {self._bases()[-1]}")
 
 
 def _ending(word: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,6 @@ from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator, cost_for
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners import Learner
-from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.sequences.chunks import chunk_scores
@@ -217,18 +215,6 @@ class SegmentLabeler(SegmentModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        dev: tuple[Any, Any] | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> Self:
-        """Train on sequences X of tokens with tags y; as :meth:`SequenceLabeler.fit`."""
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         space, features, gold = self._encode(X, y)

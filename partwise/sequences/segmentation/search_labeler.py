@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.estimation.base import params_to_json
 from partwise.estimation.conduct import check_is_fitted
-from partwise.exceptions import InputError, ParameterError
-from partwise.learners.base import Callback
+from partwise.estimation.searched import SearchedEstimator
+from partwise.exceptions import InputError
 from partwise.learners.laso._beam import decode
-from partwise.learners.laso.learner import LaSO, PackedSearch
+from partwise.learners.laso.learner import PackedSearch
 from partwise.sequences.segmentation._chunk_kernels import best_segments, chunk_search
 from partwise.sequences.segmentation.encoding import BASES, segment_tags
 from partwise.sequences.segmentation.features import SegmentFeatures
@@ -26,7 +23,7 @@ from partwise.structures.segments import Segments
 __all__ = ["SearchLabeler"]
 
 
-class SearchLabeler(SegmentModel):
+class SearchLabeler(SegmentModel, SearchedEstimator):
     """A beam search over segmentations whose weights are learnt where the search goes wrong (Daumé & Marcu 2005, §4.1).
 
     A state covers the first tokens, an operator adds a whole labelled chunk, and the beam keeps the best states that
@@ -58,8 +55,6 @@ class SearchLabeler(SegmentModel):
     """
 
     kind = "search-labeler"
-    loss = learner = None
-    C = 1.0
 
     def __init__(
         self,
@@ -100,51 +95,12 @@ class SearchLabeler(SegmentModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def check_settings(self) -> None:
-        if self.beam is None:
-            raise ParameterError("beam", "SearchLabeler", "at least 1 (SegmentLabeler searches exactly)", None)
-        super().check_settings()
-
-    def _settings(self, max_passes: int | None = None) -> Any:
-        settings = {
-            name: getattr(self, name) for name in ("beam", "update", "mode", "alpha", "average", "random_state")
-        }
-        return LaSO(max_passes=self.max_passes, **settings, **(self.learner_options or {})), None
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        dev: tuple[Any, Any] | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> Self:
-        """Train on sequences X of tokens with tags y.
-
-        Parameters
-        ----------
-        dev : (X, y), optional
-            Held-out data: the best pass on it is kept.
-        checkpoint : path, optional
-            Save the state there after every pass; if it exists, continue from it.
-        """
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
-
     def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
         space, features, gold = self._encode(X, y)
         reason = space._too_long(gold.outputs())
         if reason is not None:
             raise InputError(reason)
         return PackedSearch(chunk_search(features.pack, gold.first, gold.segments), features.dim, len(space))
-
-    def _fingerprint(self, problem: Any, dev: Any) -> str:
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in self.free}
-        digest = hashlib.blake2b(repr((sorted(params_to_json(params).items()), dev is None, problem.dim)).encode())
-        pack = problem.pack
-        for array in (pack.gold, pack.first, pack.features.tokens.attributes, pack.features.atoms):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()[:32]
 
     def _starts(self, space: Segments, features: SegmentFeatures, theta: Floats) -> NDArray[np.int64]:
         search = chunk_search(features.pack, None, np.zeros((0, 3), np.int64))
