@@ -53,6 +53,38 @@ def label_marginals(space, features, theta, beta, start, stop, out, log_partitio
                 out[row, b] = parts[first + b]
 
 
+@kernel
+def span_probabilities(space, features, theta, beta, labels, first, spans, start, stop, probabilities):
+    """probabilities[s] ← Z(outputs with span s) / Z for the spans first[i] ≤ s < first[i + 1] of every sequence i.
+
+    spans[s] = (start, stop, label that may not follow, or −1); inside, the output keeps ``labels``.
+    """
+    n, size = 0, 0
+    for i in range(start, stop):
+        n, size = max(n, part_count(space, i)), max(size, work_size(space, i))
+    scores, pinned, parts, work = np.empty(n), np.empty(n), np.empty(n), np.empty(size)
+    for i in range(start, stop):
+        if first[i] == first[i + 1]:
+            continue
+        here, n_labels = part_count(space, i), space.n_labels
+        feature_scores(features, i, theta, scores, 0)
+        for r in range(here):
+            scores[r] *= beta
+            pinned[r] = scores[r]
+        total = marginals(space, i, pinned[:here], work, parts[:here])
+        for s in range(first[i], first[i + 1]):
+            for r in range(here):
+                pinned[r] = scores[r]
+            for t in range(spans[s, 0], spans[s, 1]):
+                for b in range(n_labels):
+                    if b != labels[space.offsets[i] + t]:
+                        pinned[t * n_labels + b] = -np.inf
+            if spans[s, 2] >= 0:
+                pinned[spans[s, 1] * n_labels + spans[s, 2]] = -np.inf
+            with_span = marginals(space, i, pinned[:here], work, parts[:here])
+            probabilities[s] = np.exp(min(with_span - total, 0.0))
+
+
 def in_blocks(
     threads: int, function: Any, space: Any, features: Any, settings: tuple[Any, ...], outs: tuple[Any, ...]
 ) -> None:

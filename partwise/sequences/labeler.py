@@ -338,8 +338,8 @@ class SequenceLabeler(ChainWeights):
         rows = self.encoder_.transform(X)
         space = self._space(rows.offsets, wanted)
         features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
-        best = self._decode(rows, space).to_lists()
-        return predict_spans(space, features, self.theta_, self._beta, best, list(self.classes_), wanted)
+        best, jobs = self._decode(rows, space), thread_count(self.n_jobs)
+        return predict_spans(space, features, self.theta_, self._beta, best, wanted, jobs)
 
     def score(self, X: Any, y: Any) -> float:
         """Chunk F1 where the labels are tags of chunks (O, B-…, I-…), else token accuracy."""

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.data.columns import CodedColumn
 from partwise.exceptions import ParameterError
 from partwise.features.layout import ChainFeatures
+from partwise.sequences._decoding import in_blocks, span_probabilities
 from partwise.sequences.tag_schemes import join_tag, scheme_name
 from partwise.sequences.tags import spans
 from partwise.structures.chain import Chain
@@ -30,11 +32,11 @@ def predict_spans(
     features: ChainFeatures,
     theta: NDArray[np.float64],
     beta: float,
-    best: list[list[str]],
-    classes: list[str],
+    best: CodedColumn,
     scheme: str,
+    threads: int = 1,
 ) -> list[list[SpanPrediction]]:
-    """log P(span) = log Z(outputs with it) − log Z: one forward pass of the pinned chain a span.
+    """log P(span) = log Z(outputs with it) − log Z: one forward pass of the pinned chain per span.
 
     The chain is that of legal sequences. In IOB2 a chunk ends where no I- of its type follows; the schemes with end
     tags say so themselves.
@@ -42,23 +44,17 @@ def predict_spans(
     scheme = scheme_name(scheme)
     if scheme == "IOB1":
         raise ParameterError("scheme", "predict_spans", "IOB2, IOBES or BILOU (convert the tags first)", scheme)
-    number = {label: j for j, label in enumerate(classes)}
-    found: list[list[SpanPrediction]] = []
-    for i, tags in enumerate(best):
-        scores = beta * features.scores(i, theta)
-        total, _ = space.marginals(i, scores)
-        here = []
-        for start, stop, type_ in spans(tags, scheme):
-            pinned = scores.copy()
-            atoms = pinned[: space.n_atoms(i)].reshape(-1, space.n_labels)
-            for t in range(start, stop):  # the tags of a chunk are those it was read from: no others write it
-                keep = atoms[t, number[tags[t]]]
-                atoms[t] = -np.inf
-                atoms[t, number[tags[t]]] = keep
-            inside = join_tag("I", type_)
-            if scheme == "IOB2" and stop < len(tags) and inside in number:
-                atoms[stop, number[inside]] = -np.inf
-            with_span, _ = space.marginals(i, pinned)
-            here.append(SpanPrediction(start, stop, type_, float(min(np.exp(with_span - total), 1.0))))
-        found.append(here)
-    return found
+    number = {label: j for j, label in enumerate(best.vocab)}
+    sentences = best.to_lists()
+    found = [spans(tags, scheme) for tags in sentences]
+    rows = []
+    for tags, chunks in zip(sentences, found, strict=True):
+        for start, stop, type_ in chunks:  # the tags of a chunk are those it was read from: no others write it
+            ends = scheme == "IOB2" and stop < len(tags)
+            rows.append((start, stop, number.get(join_tag("I", type_), -1) if ends else -1))
+    first = np.append(0, np.cumsum([len(chunks) for chunks in found])).astype(np.int64)
+    table, probabilities = np.array(rows, np.int64).reshape(-1, 3), np.empty(len(rows))
+    settings = (theta, beta, best.codes, first, table)
+    in_blocks(threads, span_probabilities, space, features, settings, (probabilities,))
+    shares = iter(probabilities.tolist())
+    return [[SpanPrediction(*chunk, next(shares)) for chunk in chunks] for chunks in found]

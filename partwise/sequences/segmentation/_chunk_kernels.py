@@ -182,6 +182,29 @@ def best_segments(problem, theta, beam, start, stop, offsets, labels):
     return -1
 
 
+@kernel
+def ranked_segments(problem, theta, beam, start, stop, offsets, labels, scores):
+    """The k best outputs left in the beam: labels[j, t] as in ``best_segments``, scores[i, j], −inf if there are fewer.
+
+    Returns the first input that has no output, −1 if all have.
+    """
+    n_labels = problem.features.space.limits.shape[0]
+    for i in range(start, stop):
+        arena, queue = decode(problem, i, theta, beam)
+        if queue.shape[0] == 0:
+            return i
+        for j in range(min(labels.shape[0], queue.shape[0])):
+            for t in range(offsets[i], offsets[i + 1]):
+                labels[j, t] = -1
+            node = np.int64(queue[j])
+            scores[i, j] = arena.score[node]
+            while arena.parent[node] >= 0:
+                before = np.int64(arena.parent[node])
+                labels[j, offsets[i] + arena.state[before, 0]] = arena.action[node] % n_labels
+                node = before
+    return -1
+
+
 def chunk_search(features: SegmentRows, first: NDArray[np.int64] | None, segments: NDArray[np.int64]) -> ChunkSearch:
     """The search problem of these inputs; ``first`` and ``segments`` (start, stop, label) are gold, None to predict."""
     instance = np.repeat(np.arange(len(features.starts) - 1), np.diff(features.starts))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._threads import Threads
+from partwise.batch import Batch
 from partwise.data.columns import CodedColumn
 from partwise.estimation.base import make_loss, thread_count
 from partwise.estimation.conduct import check_is_fitted
@@ -95,6 +96,14 @@ class SegmentModel(LearnedEstimator):
         check_is_fitted(self, "theta_")
         space, features = self.encoder_.transform(X)
         return self._tags(self._starts(space, features, self.theta_), features.pack.tokens.offsets)
+
+    def _written(self, outputs: Sequence[Any], length: int) -> list[list[str]]:
+        """The tags of several segmentations of one sequence of this length."""
+        first = np.append(0, np.cumsum([len(segments) for segments in outputs]))
+        offsets = length * np.arange(len(outputs) + 1)
+        tags = segment_tags(np.concatenate(outputs), first, self.encoder_.labels, offsets)
+        same = scheme_name(self.scheme) == "IOB2"
+        return (tags if same else convert_all(tags, "IOB2", self.scheme)).to_lists()
 
     def predict(self, X: Any) -> list[list[str]]:
         """The tags of the best segmentation of every sequence."""
@@ -268,16 +277,13 @@ class SegmentLabeler(SegmentModel):
         """The tags of the k best segmentations of every sequence, each with its probability, best first."""
         check_is_fitted(self, "theta_")
         space, features = self.encoder_.transform(X)
+        if not len(space):
+            return []
+        batch, beta = Batch(space, features, n_threads=thread_count(self.n_jobs)), self._beta
+        ranked, logs = batch.kbest(self.theta_, k), batch.marginals(self.theta_, beta).log_partitions
         found = []
-        for i in range(len(space)):
-            scores = self._beta * features.scores(i, self.theta_)
-            log_partition, _ = space.marginals(i, scores)
-            ranked = []
-            for parts in space.kbest(i, scores, k):
-                segments = space.decode(i, parts)
-                offsets = np.array([0, space.lengths[i]])
-                tags = segment_tags(segments, np.array([0, len(segments)]), self.encoder_.labels, offsets)
-                value = float(np.exp(parts[parts != 0] @ scores[parts != 0] - log_partition))
-                ranked.append((convert_all(tags.to_lists(), "IOB2", self.scheme)[0], value))
-            found.append(ranked)
+        for i, count in enumerate(ranked.counts.tolist()):
+            outputs = [space.decode(i, parts) for parts in batch.of(i, ranked.parts)[:count]]
+            shares = np.exp(beta * ranked.values[i, :count] - logs[i]).tolist()
+            found.append(list(zip(self._written(outputs, int(space.lengths[i])), shares, strict=True)))
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,11 @@ from numpy.typing import NDArray
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError
-from partwise.learners.laso._beam import decode
 from partwise.learners.laso.learner import PackedSearch
-from partwise.sequences.segmentation._chunk_kernels import best_segments, chunk_search
-from partwise.sequences.segmentation.encoding import BASES, segment_tags
+from partwise.sequences.segmentation._chunk_kernels import best_segments, chunk_search, ranked_segments
+from partwise.sequences.segmentation.encoding import BASES
 from partwise.sequences.segmentation.features import SegmentFeatures
-from partwise.sequences.segmentation.labeler import Floats, SegmentModel
-from partwise.sequences.tags import convert_all
+from partwise.sequences.segmentation.labeler import Floats, SegmentModel, start_segments
 from partwise.structures.segments import Segments
 
 __all__ = ["SearchLabeler"]
@@ -119,21 +118,17 @@ class SearchLabeler(SegmentModel, SearchedEstimator):
         check_is_fitted(self, "theta_")
         space, features = self.encoder_.transform(X)
         search = chunk_search(features.pack, None, np.zeros((0, 3), np.int64))
-        labels, n = self.encoder_.labels, len(self.encoder_.labels)
-        beam = max(k, int(self.beam))
+        offsets, beam = features.pack.tokens.offsets, max(k, int(self.beam))
+        starts, values = np.empty((k, int(offsets[-1])), np.int64), np.full((len(space), k), -np.inf)
+
+        def task(start: int, stop: int) -> int:
+            return int(ranked_segments(search, self.theta_, beam, start, stop, offsets, starts, values))
+
+        self._blocks(len(space), task)
         found = []
-        for i in range(len(space)):
-            arena, queue = decode(search, i, self.theta_, beam)
-            ranked = []
-            for node in queue[:k].tolist():
-                value, rows = float(arena.score[node]), []
-                while arena.parent[node] >= 0:
-                    before = int(arena.parent[node])
-                    rows.append((arena.state[before, 0], arena.state[node, 0], arena.action[node] % n))
-                    node = before
-                segments = np.array(rows[::-1], np.int64)
-                offsets = np.array([0, space.lengths[i]])
-                tags = segment_tags(segments, np.array([0, len(segments)]), labels, offsets)
-                ranked.append((convert_all(tags.to_lists(), "IOB2", self.scheme)[0], value))
-            found.append(ranked)
+        for i, (row, here) in enumerate(zip(values, pairwise(offsets.tolist()), strict=True)):
+            ends, length = np.array([0, here[1] - here[0]]), int(space.lengths[i])
+            kept = np.flatnonzero(row > -np.inf)
+            outputs = [start_segments(starts[j, slice(*here)], ends)[0] for j in kept]
+            found.append(list(zip(self._written(outputs, length), row[kept].tolist(), strict=True)))
         return found
