@@ -6,6 +6,7 @@ from partwise.costs import ConstituentCost as ConstituentCost
 from partwise.costs import Hamming as Hamming
 from partwise.costs import LabelCost as LabelCost
 from partwise.costs import PartCost as PartCost
+from partwise.data.packs import Pack as Pack
 from partwise.estimation.base import load_model as load_model
 from partwise.estimation.structured import StructuredClassifier as StructuredClassifier
 from partwise.graphs.labeler import GraphLabeler as GraphLabeler
@@ -44,6 +45,7 @@ from partwise.parsing.transitions import TransitionParser as TransitionParser
 from partwise.problem import Problem as Problem
 from partwise.search.predictor import SearchPredictor as SearchPredictor
 from partwise.sequences.labeler import SequenceLabeler as SequenceLabeler
+from partwise.sequences.packing import pack as pack
 from partwise.sequences.segmentation.joint import JointLabeler as JointLabeler
 from partwise.sequences.segmentation.labeler import SegmentLabeler as SegmentLabeler
 from partwise.sequences.segmentation.search_labeler import SearchLabeler as SearchLabeler

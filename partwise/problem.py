@@ -7,6 +7,7 @@ no learner can tell the difference.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 from collections.abc import Callable, Sequence
@@ -348,12 +349,36 @@ class Problem:
             found.update(self.scores(i, theta).tobytes())
         return found.digest()
 
+    def on_threads(self, n_threads: int) -> Problem:
+        """The same problem, evaluated by that many threads."""
+        other = copy.copy(self)
+        other.n_threads, other._sums = n_threads, None
+        other._threads = Threads(n_threads if self.compiled else 1)
+        return other
+
+    def release(self) -> None:
+        """Give up the scratch memory that is kept between calls: one of many problems cannot keep its own."""
+        self._sums = None
+
+    def replace_gold(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
+        """Put the arrays of gold parts and costs elsewhere: each is replaced by what the function makes of it."""
+        gold, cost = (_mapped(function, pack) for pack in (self.data.gold, self.data.cost))
+        self.data = self.data._replace(gold=gold, cost=cost)
+        self._batch = self._batch._replace(gold=gold, cost=cost)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_sums": None}  # scratch memory does not travel
 
     def predict(self, theta: Floats) -> list[Any]:
         """The output of largest score of every instance."""
         return [self.space.decode(i, self.argmax(i, theta)) for i in range(self.m)]
+
+
+def _mapped(function: Callable[[NDArray[Any]], NDArray[Any]], pack: Any) -> Any:
+    """A nested pack with other arrays."""
+    if isinstance(pack, np.ndarray):
+        return function(pack)
+    return type(pack)(*(_mapped(function, item) for item in pack)) if isinstance(pack, tuple) else pack
 
 
 def evaluate(

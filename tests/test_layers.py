@@ -18,8 +18,8 @@ CORE, SHELL, TASKS, COMMANDS = range(4)
 
 LAYERS = {
     CORE: "structures features learners distributed costs losses gold problem objective batch exceptions",  # and _files
-    SHELL: "estimation templates data metrics storage report testing capabilities estimators experiment progress "
-    "_atomic _experiment_tables",
+    SHELL: "cluster estimation templates data metrics storage report testing capabilities estimators experiment "
+    "progress _atomic _experiment_tables",
     TASKS: "sequences alignment parsing graphs search topics",
     COMMANDS: "cli __main__",
 }

@@ -7,12 +7,12 @@ an error that names the file, the key and what was expected.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from partwise.exceptions import FormatError, ParameterError, unknown_name
 
-__all__ = ["SETTINGS", "Setting", "add_settings", "count", "gather", "read_config"]
+__all__ = ["SETTINGS", "Setting", "add_flags", "add_settings", "count", "gather", "read_config"]
 
 
 class Kind(NamedTuple):
@@ -118,7 +118,7 @@ class Setting(NamedTuple):
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("train", ("train",), "text", "TRAIN", "column file to train on; '-' is standard input"),
+        Setting("train", ("train",), "text", "TRAIN", "column file to train on, or a pack; '-' is standard input"),
         Setting("model", ("--model", "-m"), "text", "FILE", "where to write the model (required)"),
         Setting("dev", ("--dev",), "text", "FILE", "held-out data: the best pass on it is kept"),
         Setting(
@@ -221,20 +221,27 @@ SETTINGS = {
             "keep the state there after every pass, and go on from it",
         ),
         Setting("report", ("--report",), "text", "FILE", "write an HTML report"),
+        Setting("workers", ("--workers",), "integer", "N", "train on so many processes of this machine"),
+        Setting("scheduler", ("--scheduler",), "text", "ADDRESS", "train on a dask cluster, such as tcp://host:8786"),
     )
 }
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """A flag for each setting; None where it is not given, so that a file can say it instead."""
-    for setting in SETTINGS.values():
+    """A flag for each setting, and one for a file of them."""
+    add_flags(parser, SETTINGS.values())
+    parser.add_argument("--config", metavar="FILE", help="a TOML file with the same settings; flags win")
+
+
+def add_flags(parser: argparse.ArgumentParser, settings: Iterable[Setting]) -> None:
+    """A flag for each of these; None where it is not given, so that a file can say it instead."""
+    for setting in settings:
         choices: dict[str, Any] = {"metavar": setting.metavar, "type": KINDS[setting.kind].parse}
         if not setting.flags[0].startswith("-"):
             parser.add_argument(setting.name, nargs="?", help=setting.help, **choices)
         else:
             action = "append" if setting.kind in ("texts", "options") else "store"
             parser.add_argument(*setting.flags, dest=setting.name, action=action, help=setting.help, **choices)
-    parser.add_argument("--config", metavar="FILE", help="a TOML file with the same settings; flags win")
 
 
 def read_config(path: str) -> dict[str, Any]:

@@ -41,7 +41,8 @@ def read_columns(
     Parameters
     ----------
     source : path, open file or "-"
-        "-" is standard input; names that end in ``.gz`` or ``.xz`` are decompressed.
+        "-" is standard input; names that end in ``.gz``, ``.bz2`` or ``.xz`` are decompressed; an address such as
+        ``s3://…`` is read through fsspec.
     separator : str, optional
         Default: any run of ASCII white space. A given separator is taken literally: between two of
         them is an empty field.
@@ -230,8 +231,8 @@ def write_columns(
     r"""Write sentences, with extra columns (such as predicted tags) to the right of their own.
 
     Everything is consumed sentence by sentence, so that generators stream through. A path is written
-    atomically, under a temporary name in the same folder that is then renamed; ``.gz`` and ``.xz`` are
-    compressed; "-" is standard output. ``-DOCSTART-`` lines come back where the sentences carry them
+    atomically, under a temporary name in the same folder that is then renamed; ``.gz``, ``.bz2`` and
+    ``.xz`` are compressed; "-" is standard output. ``-DOCSTART-`` lines come back where the sentences carry them
     (those of ``read_columns`` and ``iter_columns`` do), with ``O`` in the extra columns; not before the document
     number ``announced``, for a file that is written piece by piece. A field that
     would not read back as one field is refused. Columns with extra columns that are coded (those of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeGuard, cast
 
@@ -188,6 +188,16 @@ class Columns:
         codes, vocab, offsets = self.coded(column)
         return [vocab[code] for code in codes[offsets[index] : offsets[index + 1]].tolist()]
 
+    def without(self, column: str | None) -> Columns:
+        """The data without a column: what is to be predicted must not be seen, whatever the templates read."""
+        kept = [c for c, name in enumerate(self.names) if name != column]
+        return replace(
+            self,
+            names=tuple(self.names[c] for c in kept),
+            codes=[self.codes[c] for c in kept],
+            vocab=[self.vocab[c] for c in kept],
+        )
+
     def sentences(self) -> Iterator[Sentence]:
         """Each sentence as a list of rows."""
         bounds = self.offsets.tolist()
@@ -228,6 +238,41 @@ class Columns:
             self.lines[chosen],
             self.path,
             self.docstart,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """The sentences of all parts, one part after another; vocabularies in order of appearance.
+
+        Examples
+        --------
+        >>> parts = [Columns.from_sentences({"word": [["b", "a"]]}), Columns.from_sentences({"word": [["a"], ["c"]]})]
+        >>> Columns.joined(parts).column("word"), Columns.joined(parts).vocab
+        ([['b', 'a'], ['a'], ['c']], [['b', 'a', 'c']])
+        """
+        first = parts[0]
+        for part in parts:
+            if part.names != first.names:
+                raise InputError(f"the columns {part.names} of {part.path} are not those before, {first.names}")
+        if len(parts) == 1:
+            return first
+        codes, vocab = [], []
+        for c in range(len(first.names)):
+            lookup = new_lookup()
+            pieces = [np.array([lookup[word] for word in part.vocab[c]], np.int32)[part.codes[c]] for part in parts]
+            codes.append(np.concatenate(pieces))
+            vocab.append(list(lookup))
+        starts = np.cumsum([0, *(part.tokens for part in parts)])
+        offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+        return cls(
+            first.names,
+            codes,
+            vocab,
+            np.concatenate([np.zeros(1, np.int64), *offsets]),
+            np.concatenate([part.documents for part in parts]),
+            np.concatenate([part.lines for part in parts]),
+            first.path,
+            next((part.docstart for part in parts if part.docstart is not None), None),
         )
 
     @classmethod

@@ -1,7 +1,8 @@
-"""Where text comes from and goes to: paths, plain or compressed, open files, standard input and output."""
+"""Where text comes from and goes to: paths, plain or compressed, addresses, open files, standard input and output."""
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import lzma
@@ -15,12 +16,34 @@ from typing import IO, cast
 from partwise._atomic import replacing
 from partwise.exceptions import FormatError
 
-__all__ = ["Source", "name_of", "open_target", "read_lines"]
+__all__ = ["COMPRESSED", "Source", "is_address", "name_of", "open_bytes", "open_target", "read_lines"]
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]
 
 # Large enough that the work per block outweighs its overhead, small enough to be no memory to speak of.
 BLOCK_BYTES = 1 << 18
+
+#: Endings of the names of compressed files.
+COMPRESSED = (".gz", ".bz2", ".xz")
+
+
+def is_address(path: str) -> bool:
+    """Whether a path is an address such as ``s3://bucket/train.txt`` rather than a file of this machine."""
+    return "://" in path
+
+
+def open_bytes(path: str) -> IO[bytes]:
+    """The bytes of a file, or of whatever fsspec finds at an address."""
+    if not is_address(path):
+        return open(path, "rb")
+    try:
+        import fsspec
+    except ImportError:
+        raise FormatError("addresses are read by fsspec: pip install 'partwise[dask]'", path=path) from None
+    try:
+        return cast(IO[bytes], fsspec.open(path, "rb").open())
+    except (ImportError, ValueError) as error:  # a protocol that nobody knows, or whose package is not there
+        raise FormatError(f"cannot be opened: {error}", path=path) from None
 
 
 def name_of(source: Source) -> str:
@@ -83,11 +106,15 @@ def _byte_blocks(source: str | os.PathLike[str] | IO[bytes], path: str) -> Itera
     elif source == "-":
         yield from _whole_lines(sys.stdin.buffer)
     else:
-        with open(source, "rb") as raw:
+        with open_bytes(path) as raw:
             try:
                 yield from _whole_lines(_unpacked(raw, path, "rb"))
             except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
                 raise FormatError(f"not a whole compressed file: {error}", path=path) from error
+            except OSError as error:
+                if error.errno is not None:
+                    raise
+                raise FormatError(f"not a whole compressed file: {error}", path=path) from error  # bz2's own
 
 
 def _whole_lines(stream: IO[bytes]) -> Iterator[bytes]:
@@ -110,6 +137,8 @@ def _unpacked(raw: IO[bytes], path: str, mode: str) -> IO[bytes]:
     if path.endswith(".gz"):
         # No name and no time inside, so that equal content makes equal files.
         return cast(IO[bytes], gzip.GzipFile(filename="", mode=mode, fileobj=raw, mtime=0))
+    if path.endswith(".bz2"):
+        return cast(IO[bytes], bz2.BZ2File(raw, mode))  # type: ignore[call-overload]
     return cast(IO[bytes], lzma.LZMAFile(raw, mode)) if path.endswith(".xz") else raw
 
 

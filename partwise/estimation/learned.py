@@ -6,6 +6,7 @@ set and patience, callbacks, progress, checkpoints, the result and the model fil
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Iterable
@@ -173,6 +174,13 @@ class LearnedEstimator(StoredModel, Estimator):
         if checkpoint is not None:
             check_writable(checkpoint)
         problem = self._make_problem(X, y, learner, loss, **data)
+        with contextlib.closing(problem) if hasattr(problem, "close") else nullcontext():
+            return self._solve(problem, learner, X, y, dev, callbacks, checkpoint)
+
+    def _solve(
+        self, problem: Any, learner: Learner, X: Any, y: Any, dev: Any, callbacks: Iterable[Callback], checkpoint: Any
+    ) -> Self:
+        """Find the weights of a problem, from its checkpoint if there is one."""
         score = None if dev is None else self._make_score(*dev)
         keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, dev))
         start = None if keep is not None and keep.exists() else self._start(problem, X, y, dev)

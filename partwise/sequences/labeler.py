@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 from partwise.batch import Batch
 from partwise.costs import Cost
 from partwise.data.columns import CodedColumn, Columns
+from partwise.data.packs import Pack
 from partwise.estimation.base import make_loss, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import cost_for
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.layout import ChainFeatures, RowLayout
 from partwise.learners import Learner
+from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.sequences import _decoding
@@ -139,13 +142,49 @@ class SequenceLabeler(ChainWeights):
 
     # training
 
-    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        engine: Any = None,
+    ) -> Self:
+        """Train on sequences X with labels y.
+
+        Parameters
+        ----------
+        X : Columns, lists of tokens, lists of string lists or dicts, CSR matrices or arrays; one a sequence
+        y : one sequence of labels each
+            None stands for an unknown label, a set for one of several.
+        dev : (X, y), optional
+            Held-out data: the best pass on it is kept.
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        engine : dask.distributed.Client, its address, or "local"; optional
+            Train on the workers of a cluster. X may also be a pack (see :func:`partwise.pack`) or its path, with y
+            left out, or a generator of sequences, which is packed first: neither need fit into memory.
+        """
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, engine=engine)
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Any:
+        engine = data.get("engine")
+        if hasattr(X, "__next__") or isinstance(X, str | os.PathLike | Pack):
+            from partwise.sequences import shards  # what predicts never needs it
+
+            return shards.of_pack(self, X, y, learner, loss, engine)
         encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
         rows = encoder.fit_transform(X)
         classes = find_classes(y)
         gold = encode_labels(y, classes, rows.offsets)
         layout = rows.layout(gold.codes, len(classes), self.features == "all")
         self.encoder_, self.layout_, self.classes_ = encoder, layout, classes
+        if engine is not None:
+            from partwise.sequences import shards
+
+            return shards.of_rows(self, rows, gold, learner, loss, engine)
         return self._problem(rows, gold, loss, learner, cost_for(self.cost, X, y))
 
     def _make_score(self, X: Any, y: Any) -> Callable[[NDArray[np.float64]], float]:

@@ -13,7 +13,15 @@ from partwise.exceptions import InputError, StorageError
 from partwise.features.layout import DenseLayout, RowLayout, output_type
 from partwise.sequences.encoders import restore_encoder
 
-__all__ = ["ChainWeights", "Weight", "restore_layout", "rows_from_state", "rows_to_state"]
+__all__ = [
+    "ChainWeights",
+    "Weight",
+    "chain_state",
+    "restore_chain",
+    "restore_layout",
+    "rows_from_state",
+    "rows_to_state",
+]
 
 
 class Weight(NamedTuple):
@@ -104,18 +112,28 @@ class ChainWeights(LearnedEstimator):
     # storage
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        header, arrays = rows_to_state(self.encoder_, self.layout_)
-        return {"classes": [c.item() if isinstance(c, np.generic) else c for c in self.classes_], **header}, arrays
+        return chain_state(self.encoder_, self.layout_, self.classes_)
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self.classes_ = list(header["classes"])
-        kinds = {type(label) for label in self.classes_}
-        if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(self.classes_)) < len(self.classes_):
-            raise StorageError("the labels are not distinct strings or numbers")
-        self.encoder_, self.layout_ = rows_from_state(header, arrays, len(self.classes_))
+        self.encoder_, self.layout_, self.classes_ = restore_chain(header, arrays)
         expected = self.layout_.dim + int(transition_blocks(len(self.classes_), self.order)[-1])
         if len(self.theta_) != expected:
             raise StorageError(f"theta has {len(self.theta_)} weights; expected {expected}")
+
+
+def chain_state(encoder: Any, layout: Any, classes: list[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """(header, arrays) of all that a chain model is beside its weights."""
+    header, arrays = rows_to_state(encoder, layout)
+    return {"classes": [c.item() if isinstance(c, np.generic) else c for c in classes], **header}, arrays
+
+
+def restore_chain(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> tuple[Any, Any, list[Any]]:
+    """(encoder, layout, classes) that ``chain_state`` has written."""
+    classes = list(header["classes"])
+    kinds = {type(label) for label in classes}
+    if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(classes)) < len(classes):
+        raise StorageError("the labels are not distinct strings or numbers")
+    return *rows_from_state(header, arrays, len(classes)), classes
 
 
 def rows_to_state(encoder: Any, layout: RowLayout | DenseLayout) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

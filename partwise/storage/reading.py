@@ -57,7 +57,7 @@ def describe(path: Path) -> Description:
         return _describe(file, name)
 
 
-def load(path: Path, kind: str | None = None, *, mmap: bool = False, verify: bool | None = None) -> Stored:
+def load(path: Path, kind: str | None = None, *, mmap: bool | str = False, verify: bool | None = None) -> Stored:
     """Read a file that ``save`` wrote; nothing in it is executed.
 
     Parameters
@@ -69,7 +69,8 @@ def load(path: Path, kind: str | None = None, *, mmap: bool = False, verify: boo
     mmap
         Return read-only arrays that the system pages in from disk as they are used, and shares
         between processes. The file must not be changed in place while they are in use (``save``
-        does not: it replaces).
+        does not: it replaces). "private" gives arrays that may be written to, without any effect on the
+        file: compiled code takes them for ordinary ones, read-only arrays for a type of their own.
     verify
         Whether to verify the checksums of the arrays; that of the header always is. None: verify
         unless ``mmap``, since verifying reads everything.
@@ -104,10 +105,11 @@ def load(path: Path, kind: str | None = None, *, mmap: bool = False, verify: boo
     return Stored(found.kind, found.header, arrays, found.version)
 
 
-def _fetcher(file: BinaryIO, name: str, size: int, mmap: bool) -> Callable[[int, int], Array]:
+def _fetcher(file: BinaryIO, name: str, size: int, mmap: bool | str) -> Callable[[int, int], Array]:
     """A function of position and length that returns these bytes, mapped or read."""
     # A view as a plain array: compiled code treats ``np.memmap`` as something special.
-    mapped = np.memmap(file, np.uint8, "r").view(np.ndarray) if mmap else None
+    mode: Any = "c" if mmap == "private" else "r"
+    mapped = np.memmap(file, np.uint8, mode).view(np.ndarray) if mmap else None
 
     def fetch(begin: int, nbytes: int) -> Array:
         if mapped is not None:

@@ -76,13 +76,7 @@ class FileLayout:
 
 def without(data: Columns, label: str | None) -> Columns:
     """The data without a column: what is to be predicted must not be seen, whatever the templates read."""
-    kept = [c for c, name in enumerate(data.names) if name != label]
-    return replace(
-        data,
-        names=tuple(data.names[c] for c in kept),
-        codes=[data.codes[c] for c in kept],
-        vocab=[data.vocab[c] for c in kept],
-    )
+    return data.without(label)
 
 
 def add_layout(parser: argparse.ArgumentParser) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,8 @@ partwise train train.txt --dev dev.txt --model ner.pw --columns word,pos,chunk,n
 partwise train train.txt -m tagger.pw -t 'word[-2..2]' -t 'suffix(word,1..4)[0]' --loss svm --learner dca
 partwise train train.txt -m ner.pw -t ner --second ner-second --loss softmax_margin --learner dca -C 0.1 --max-passes 10
 partwise train train.txt -m chunker.pw --checkpoint run.ckpt --report report.html -j -1
+partwise train train.pack -m chunker.pw --workers 4
+partwise train train.pack -m chunker.pw --scheduler tcp://head:8786 --checkpoint run.ckpt
 partwise train --config chunker.toml --C 0.5
 """
 
@@ -42,6 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from partwise.data.packs import is_pack
+
     settings = gather(args)
     for name, where in (
         ("train", "a column file to train on"),
@@ -50,18 +56,21 @@ def run(args: argparse.Namespace) -> int:
         if settings[name] is None:
             raise UsageError(f"missing: {where}")
     templates, second = check_settings(settings)
-    data, labels, layout, tags = read_training_data(args, settings)
+    packed = is_pack(settings["train"])
+    data, labels, layout, tags = (open_pack if packed else read_training_data)(args, settings)
     dev = None
     if settings["dev"] is not None:
         dev_data, dev_labels, _ = layout.read_labelled(settings["dev"])
         dev = dev_data, _prepared(args, dev_data, dev_labels, settings["scheme"])[0]
-    if templates is None:
+    if templates is None and not packed:
         templates = usual_templates(layout)
-    model = make_model(settings, templates, second, data.names, verbose=int(not args.quiet))
+    names = tuple(name for name in layout.columns or () if name != layout.label) if packed else data.names
+    model = make_model(settings, templates, second, names, verbose=int(not args.quiet))
     how = f"loss {settings['loss']}, learner {settings['learner']}, C {settings['C']:g}"
-    note(args, f"templates: {len(templates)}; {how}")
+    note(args, how if templates is None else f"templates: {len(templates)}; {how}")
     begin = time.perf_counter()
-    model.fit(data, labels, dev=dev, checkpoint=settings["checkpoint"])
+    with engine_of(settings) as engine:
+        model.fit(data, labels, dev=dev, checkpoint=settings["checkpoint"], **engine)
     seconds = time.perf_counter() - begin
     interrupted = model.result_.status == "interrupted"
     if interrupted and model.result_.best_step == 0:
@@ -90,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
 def check_settings(settings: dict[str, Any]) -> tuple[Templates | None, Templates | None]:
     """Everything that can be wrong before a file is read; the templates of the two stages where they are given."""
+    from partwise.data.packs import is_pack
     from partwise.estimation.base import make_learner, make_loss, thread_count
     from partwise.sequences.tags import scheme_name
     from partwise.storage import check_writable
@@ -98,6 +108,8 @@ def check_settings(settings: dict[str, Any]) -> tuple[Templates | None, Template
         if settings[name] is not None:
             check_writable(settings[name])
     for name in ("train", "dev"):
+        if name == "train" and is_pack(settings[name]):
+            continue
         if settings[name] not in (None, "-") and not os.path.isfile(settings[name]):
             what = "is a folder" if os.path.isdir(settings[name]) else "there is no such file"
             raise FormatError(f"cannot be read: {what}", path=settings[name])
@@ -115,7 +127,11 @@ def check_settings(settings: dict[str, Any]) -> tuple[Templates | None, Template
 
 
 def make_model(
-    settings: dict[str, Any], templates: Templates, second: Templates | None, columns: tuple[str, ...], verbose: int
+    settings: dict[str, Any],
+    templates: Templates | None,
+    second: Templates | None,
+    columns: tuple[str, ...],
+    verbose: int,
 ) -> Any:
     """The estimator with these settings, of one stage or of two; its templates fit the columns."""
     from partwise.sequences.labeler import SequenceLabeler
@@ -123,7 +139,8 @@ def make_model(
 
     chosen = {name: settings[name] for name in _CONSTRUCTOR}
     chosen |= {"random_state": settings["seed"], "verbose": verbose}
-    templates.check(columns)
+    if templates is not None:
+        templates.check(columns)
     first = SequenceLabeler(templates, columns=columns, **chosen)
     if second is None:
         return first
@@ -178,6 +195,41 @@ def read_training_data(
     return data, labels, replace(layout, columns=columns, label=label), tags
 
 
+def open_pack(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Any, None, FileLayout, str | None]:
+    """A pack in place of a file: its labels are inside."""
+    from partwise.data.packs import Pack
+
+    for name in ("second", "columns", "label", "separator", "comment"):
+        if settings[name] is not None:
+            raise UsageError(f"--{name} does not go with a pack, which knows its columns")
+    if settings["report"] is not None and settings["dev"] is None:
+        raise UsageError("--report of a model trained from a pack shows held-out data: give --dev")
+    pack = Pack(settings["train"])
+    note(args, f"{pack.path}: {len(pack)} sentences, {pack.tokens} tokens, {len(pack.shards)} shards")
+    info = pack.header["info"]
+    layout = FileLayout(tuple(info.get("columns", ())), info.get("label"), info.get("separator"), info.get("comment"))
+    return pack, None, layout, None
+
+
+@contextlib.contextmanager
+def engine_of(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The argument ``engine`` of ``fit`` that --scheduler or --workers ask for, if they do."""
+    workers, scheduler = settings["workers"], settings["scheduler"]
+    if workers is not None and scheduler is not None:
+        raise UsageError("--workers starts processes here, --scheduler uses a cluster: give one of them")
+    if settings["second"] is not None and (workers or scheduler) is not None:
+        raise UsageError("--second trains on one machine: leave out --workers and --scheduler")
+    if scheduler is not None:
+        yield {"engine": scheduler}
+    elif workers is not None:
+        from partwise.cluster.engine import local_client
+
+        with local_client(workers) as client:
+            yield {"engine": client}
+    else:
+        yield {}
+
+
 def _prepared(
     args: argparse.Namespace, data: Columns, labels: CodedColumn, scheme: str | None
 ) -> tuple[CodedColumn, str | None]:
@@ -217,7 +269,7 @@ def write_report(
     model: Any,
     settings: dict[str, Any],
     data: Columns,
-    labels: CodedColumn,
+    labels: CodedColumn | None,
     dev: Any,
     summary: dict[str, Any],
 ) -> None:
@@ -225,6 +277,7 @@ def write_report(
     from partwise.sequences.report import sequence_report
 
     X, y = (data, labels) if dev is None else dev
+    assert y is not None  # a pack has a report only on held-out data
     if len(model.stages) > 1:
         from partwise.sequences.stacked import with_column
 

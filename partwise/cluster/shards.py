@@ -1,0 +1,157 @@
+"""Sums over shards: Σ_k Σ_{i in shard k} L_i(θ), added up along one fixed tree.
+
+Floating-point addition is not associative, so the order of the sums is part of the result. It is fixed here by the
+number of shards alone: the sum over shards a:b is the sum over its first half plus the sum over its second. Whoever
+evaluates a node of that tree gets the same bits, so θ does not depend on how many workers there are, which worker had
+which shard, or whether one of them died on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.losses import LossFunction
+from partwise.problem import Problem
+
+__all__ = ["Shard", "ShardRunner", "ShardedObjective", "Total", "add_totals", "halves", "shard_facts", "tree_total"]
+
+Floats = NDArray[np.float64]
+#: (Σ L_i, Σ ∇L_i) of some shards; the gradient dense, or sparse as (places, values) where most of it is 0.
+Total = tuple[float, Any]
+
+
+class Shard(Protocol):
+    """Where a shard comes from: small, and picklable if it is to be opened elsewhere."""
+
+    def open(self, n_threads: int) -> Problem:
+        """Its problem; the same bits whoever opens it."""
+
+    @property
+    def size(self) -> str:
+        """How large it is, in words, for an error message."""
+
+    def digest(self) -> bytes:
+        """Of its contents, to tell the data of one run from that of another."""
+
+
+class ShardRunner(Protocol):
+    """Whoever holds the shards and works on them."""
+
+    @property
+    def shards(self) -> Sequence[Shard]: ...
+
+    def each(self, task: Callable[..., Any], common: Any, own: Sequence[Any] | None = None) -> list[Any]:
+        """[task(problem_k, memory_k, common, own_k) for every shard k]; ``memory_k`` is a dict that stays with it."""
+
+    def total(self, theta: Floats) -> tuple[float, Floats]:
+        """The sum over all shards, along the tree."""
+
+    def close(self) -> None:
+        """Let go of the shards."""
+
+
+def halves(first: int, last: int) -> tuple[int, int, int]:
+    """The two halves first:middle and middle:last of a node of the tree."""
+    return first, (first + last) // 2, last
+
+
+def shard_total(problem: Problem, theta: Floats) -> Total:
+    """(Σ L_i, Σ ∇L_i) of one shard."""
+    loss, gradient = problem.loss_and_gradient(theta)
+    problem.release()
+    gradient += 0.0  # no −0: then leaving out a zero changes no bit of a sum
+    return loss, gradient
+
+
+def add_totals(left: Total, right: Total) -> Total:
+    """The sum of two nodes; what the left one consists of is used up."""
+    loss, gradient = left[0] + right[0], dense(left[1])
+    if isinstance(right[1], tuple):
+        _, places, values = right[1]
+        gradient[places] += values
+    else:
+        gradient += right[1]
+    return loss, gradient
+
+
+def tree_total(leaf: Callable[[int], Total], first: int, last: int) -> Total:
+    """The sum over the shards first:last; as many vectors are alive as the tree is deep."""
+    if last - first == 1:
+        return leaf(first)
+    _, middle, _ = halves(first, last)
+    return add_totals(tree_total(leaf, first, middle), tree_total(leaf, middle, last))
+
+
+def sparse(gradient: Floats) -> Any:
+    """A vector for the way between machines: (dim, places, values) where that is shorter."""
+    places = np.flatnonzero(gradient).astype(np.int32)
+    if 12 * len(places) >= 8 * len(gradient):
+        return gradient
+    return len(gradient), places, gradient[places]
+
+
+def dense(gradient: Any) -> Floats:
+    """The vector itself, in an array that may be added to."""
+    if not isinstance(gradient, tuple):
+        return gradient if gradient.flags.writeable else gradient.copy()  # type: ignore[no-any-return]
+    dim, places, values = gradient
+    out = np.zeros(dim)
+    out[places] = values
+    return out
+
+
+def shard_facts(problem: Problem, memory: Any, common: Any, own: Any) -> dict[str, Any]:
+    """What an objective says of itself."""
+    names = ("dim", "m", "oracles", "convex", "nonnegative", "guarantee", "bounded")
+    return {name: getattr(problem, name) for name in names}
+
+
+def shard_losses(problem: Problem, memory: Any, theta: Floats, own: Any) -> Floats:
+    return problem.losses(theta)
+
+
+def shard_upper_losses(problem: Problem, memory: Any, theta: Floats, own: Any) -> Floats:
+    return problem.upper_losses(theta)
+
+
+class ShardedObjective:
+    """Σ_i L_i(θ) over all shards of a runner: an :class:`~partwise.objective.Objective`."""
+
+    def __init__(self, runner: ShardRunner, loss: LossFunction, folder: Any = None) -> None:
+        self.runner, self.loss, self._folder = runner, loss, folder  # the folder lives as long as the data in it
+        facts = runner.each(shard_facts, None)
+        first = facts[0]
+        self.dim: int = first["dim"]
+        self.sizes = [int(fact["m"]) for fact in facts]
+        self.m = sum(self.sizes)
+        self.oracles: frozenset[str] = frozenset.intersection(*(fact["oracles"] for fact in facts))
+        self.convex = all(fact["convex"] for fact in facts)
+        self.bounded = all(fact["bounded"] for fact in facts)
+        self.nonnegative: NDArray[np.bool_] | None = first["nonnegative"]
+        self.guarantee: str = first["guarantee"]
+
+    def losses(self, theta: Floats) -> Floats:
+        """L_i(θ) of every instance, shard after shard."""
+        return np.concatenate(self.runner.each(shard_losses, theta))
+
+    def upper_losses(self, theta: Floats) -> Floats:
+        """Upper bounds of L_i(θ)."""
+        return np.concatenate(self.runner.each(shard_upper_losses, theta))
+
+    def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
+        """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) along the tree."""
+        return self.runner.total(theta)
+
+    def digest(self) -> bytes:
+        """Of the data, for checkpoints."""
+        return b" ".join(shard.digest() for shard in self.runner.shards)
+
+    def close(self) -> None:
+        """Let go of the shards."""
+        self.runner.close()
+        if self._folder is not None:
+            self._folder.cleanup()
