@@ -229,6 +229,11 @@ class _Bound:
     def advance(self, state: State) -> dict[str, Any]:
         return self.learner.advance(self.problem, state)
 
+    def satisfied(self, certificate: Certificate | None) -> bool:
+        if certificate is None or not self.learner.certified:
+            return False
+        return certificate.gap <= getattr(self.learner, "tolerance", 0.0) * abs(certificate.primal)
+
     @property
     def certifies(self) -> str:
         return "relaxation" if self.problem.guarantee == "outer" else "problem"

@@ -116,6 +116,9 @@ class Passes(Protocol):
     def better(self, new: Record, best: Record) -> bool:
         """Whether a pass brought the θ to return."""
 
+    def satisfied(self, certificate: Certificate | None) -> bool:
+        """Whether the best primal and the best dual, of two passes perhaps, are near enough to end."""
+
     def certify(self, known: dict[str, Any], theta: Floats, best_dual: float) -> str:
         """Correct objective, dual and converged to what the oracle's guarantee allows; returns a note, or ""."""
 
@@ -170,7 +173,8 @@ def run_passes(
                 best_theta, best_step = now, step
             _check_bounds(trace)
             stop = sum(bool(callback(record, now)) for callback in callbacks)  # all of them see every record
-            if known.get("converged"):  # before "stopped", or a resumed run would not know that it is over
+            closed = score is None and learner.satisfied(_certificate(learner, trace, best_step))
+            if known.get("converged") or closed:  # before "stopped", or a resumed run would not know that it is over
                 status = "converged"
             elif known.get("stalled"):
                 status = "stalled"
@@ -207,8 +211,10 @@ def _check_bounds(trace: list[Record]) -> None:
     )
 
 
-def _result(learner: Passes, theta: Floats, trace: list[Record], status: str, step: int) -> Result:
+def _certificate(learner: Passes, trace: list[Record], step: int) -> Certificate | None:
     primal, dual = trace[step - 1].objective if step else None, _best_dual(trace)
-    known = primal is not None and dual > -np.inf
-    certificate = Certificate(primal, dual, learner.certifies) if known else None  # type: ignore[arg-type]
-    return Result(theta, trace, certificate, status, step)
+    return None if primal is None or dual == -np.inf else Certificate(primal, dual, learner.certifies)
+
+
+def _result(learner: Passes, theta: Floats, trace: list[Record], status: str, step: int) -> Result:
+    return Result(theta, trace, _certificate(learner, trace, step), status, step)

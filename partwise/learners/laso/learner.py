@@ -30,7 +30,7 @@ from partwise.learners.laso._learning import (
     Rule,
     learn_pass,
 )
-from partwise.learners.loop import Callback, CheckpointLike, Record, Result, State, run_passes
+from partwise.learners.loop import Callback, Certificate, CheckpointLike, Record, Result, State, run_passes
 
 __all__ = ["LaSO", "PackedSearch", "SearchData"]
 
@@ -224,6 +224,9 @@ class _Bound:
 
     def better(self, new: Record, best: Record) -> bool:
         return new.score is None or best.score is None or new.score > best.score
+
+    def satisfied(self, certificate: Certificate | None) -> bool:
+        return False
 
     def certify(self, known: dict[str, Any], theta: Floats, best_dual: float) -> str:
         return ""
