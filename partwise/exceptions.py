@@ -12,6 +12,7 @@ from typing import Any
 
 __all__ = [
     "CapabilityError",
+    "ClusterError",
     "FormatError",
     "InputError",
     "OracleError",
@@ -79,6 +80,10 @@ class OracleError(PartwiseError, RuntimeError):
 
 class SolverError(PartwiseError, RuntimeError):
     """A solver that ended without the answer: a time limit, with the gap that was left, or a failure."""
+
+
+class ClusterError(PartwiseError, RuntimeError):
+    """A cluster that cannot be reached, is not what it must be, or has lost its workers."""
 
 
 class StorageError(PartwiseError, OSError):

@@ -1,0 +1,245 @@
+"""Shards on the workers of a ``dask.distributed`` cluster.
+
+Every worker holds a run of shards, and evaluates nodes of the tree of sums (see :mod:`partwise.cluster.shards`).
+Nothing that a result depends on lives only on a worker: θ and the state of the learner are here, shards can be opened
+again anywhere. So whatever is lost with a worker is computed again by another, and comes out the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.cluster import worker
+from partwise.cluster.shards import Shard, dense, halves
+from partwise.cluster.worker import Sent
+from partwise.exceptions import ClusterError, ParameterError
+
+__all__ = ["ClusterRunner", "connect", "local_client"]
+
+#: Seconds to wait for a scheduler to answer, and for a worker to come back where none is left.
+TIMEOUT = 10.0
+PATIENCE = 120.0
+#: How often a piece of work may be lost with its worker before it is blamed for that.
+ATTEMPTS = 6
+
+Floats = NDArray[np.float64]
+Node = tuple[int, int, str]  # the shards first:last, and the address of the worker that adds them up
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ClusterError("an engine needs dask.distributed: pip install 'partwise[dask]'") from None
+    return distributed
+
+
+@contextlib.contextmanager
+def local_client(workers: int, threads: int = 1) -> Iterator[Any]:
+    """A scheduler and single-threaded worker processes on this machine, for as long as the context lasts."""
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise ParameterError("workers", "partwise", "a positive number of processes", workers)
+    distributed = _distributed()
+    cluster = distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=threads, processes=True, dashboard_address=None, protocol="tcp://"
+    )
+    try:
+        with distributed.Client(cluster, direct_to_workers=True) as client:
+            yield client
+    finally:
+        cluster.close()
+
+
+@contextlib.contextmanager
+def connect(engine: Any) -> Iterator[Any]:
+    """The client of an engine: itself, that of an address, or of processes of this machine ("local")."""
+    distributed = _distributed()
+    if isinstance(engine, distributed.Client):
+        yield engine
+        return
+    if engine == "local":
+        from partwise.estimation.base import thread_count
+
+        with local_client(thread_count(-1)) as client:
+            yield client
+        return
+    if not isinstance(engine, str) or "://" not in engine:
+        raise ParameterError("engine", "fit", "a dask Client, an address such as tcp://host:8786, or 'local'", engine)
+    try:
+        client = distributed.Client(engine, timeout=TIMEOUT)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(f"no scheduler answers at {engine} within {TIMEOUT:g} s ({type(error).__name__})") from None
+    with client:
+        yield client
+
+
+class ClusterRunner:
+    """Works on shards that workers hold; see :class:`~partwise.cluster.shards.ShardRunner`."""
+
+    def __init__(self, engine: Any, shards: Sequence[Shard]) -> None:
+        self.shards = list(shards)
+        self.run = uuid.uuid4().hex
+        self._held: dict[str, set[int]] = {}  # by worker; what it may have lost since
+        self._stack = contextlib.ExitStack()
+        try:
+            self.client = self._stack.enter_context(connect(engine))
+            self._lost: tuple[type[BaseException], ...] = (*_lost_errors(), CancelledError)
+            self._check_versions()
+        except BaseException:
+            self._stack.close()
+            raise
+
+    # what a learner asks
+
+    def total(self, theta: Floats) -> tuple[float, Floats]:
+        loss, gradient = self._repeat(lambda nodes: self._submit_total(nodes, theta))
+        return loss, dense(gradient)
+
+    def each(self, task: Callable[..., Any], common: Any, own: Sequence[Any] | None = None) -> list[Any]:
+        found = self._repeat(lambda nodes: self._submit_each(nodes, task, common, own))
+        return [result for part in found for result in part]
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # workers that are gone have forgotten already
+            self.client.run(worker.forget, self.run)
+        self._stack.close()
+
+    # who does what
+
+    def _workers(self) -> dict[str, int]:
+        """Threads of each worker, by address; waits for one where there is none."""
+        give_up = time.monotonic() + PATIENCE
+        while not (known := self.client.nthreads()):
+            if time.monotonic() > give_up:
+                raise ClusterError(f"no worker has come to the scheduler within {PATIENCE:g} s")
+            time.sleep(0.1)
+        return {address: int(known[address]) for address in sorted(known)}
+
+    def _nodes(self, workers: list[str]) -> list[Node]:
+        """Nodes of the tree, each with the worker that evaluates it: at least as many as there are workers."""
+        spans = [(0, len(self.shards))]
+        # a power of two of workers divides the tree evenly; for others, smaller pieces even it out
+        wanted = len(workers) if len(workers) & (len(workers) - 1) == 0 else 4 * len(workers)
+        while len(spans) < min(wanted, len(self.shards)):
+            cut = [(a, b) for first, last in spans for a, b in _parts(first, last)]
+            if len(cut) == len(spans):
+                break
+            spans = cut
+        return [(a, b, workers[k * len(workers) // len(spans)]) for k, (a, b) in enumerate(spans)]
+
+    def _check_versions(self) -> None:
+        self._workers()
+        mine = worker.versions()
+        try:
+            theirs = self.client.run(worker.versions)
+        except Exception as error:  # whatever a worker without partwise raises
+            raise ClusterError(f"a worker cannot import partwise {mine['partwise']}: {error}") from None
+        for address, found in theirs.items():
+            wrong = [f"{name} {found.get(name)} (here {mine[name]})" for name in mine if found.get(name) != mine[name]]
+            if wrong:
+                raise ClusterError(
+                    f"worker {address} has {', '.join(wrong)}; install the same versions there: only they give the "
+                    "same model"
+                )
+
+    # shards to workers
+
+    def _place(self, nodes: Sequence[Node], threads: dict[str, int]) -> None:
+        """Let every worker open the shards of its nodes."""
+        opening = []
+        for first, last, address in nodes:
+            wanted = [k for k in range(first, last) if k not in self._held.get(address, ())]
+            if not wanted:
+                continue
+            sent = {k: self.shards[k] for k in wanted}
+            opening.append(self._submit(address, worker.adopt, self.run, Sent(sent), threads[address]))
+            self._held.setdefault(address, set()).update(wanted)
+        for future in opening:
+            future.result()
+
+    # work
+
+    def _submit(self, address: str, function: Callable[..., Any], *args: Any) -> Any:
+        """A call on that worker, or on another where it is gone."""
+        return self.client.submit(function, *args, workers=[address], allow_other_workers=True, pure=False)
+
+    def _send(self, nodes: Sequence[Node], value: Any) -> Any:
+        """A value for all workers: a task that returns it, which dask passes on and, if need be, runs again."""
+        return self._submit(nodes[0][2], worker.unwrap, Sent(value))
+
+    def _submit_total(self, nodes: Sequence[Node], theta: Floats) -> Any:
+        known = self._send(nodes, theta)
+        leaves = {(a, b): self._submit(address, worker.node_total, self.run, a, b, known) for a, b, address in nodes}
+        homes = {(a, b): address for a, b, address in nodes}
+
+        def node(first: int, last: int) -> Any:
+            if (first, last) in leaves:
+                return leaves[first, last]
+            _, middle, _ = halves(first, last)
+            left, right = node(first, middle), node(middle, last)
+            homes[first, last] = homes[first, middle] if (first, middle) in homes else nodes[0][2]
+            return self._submit(homes[first, last], worker.combine, left, right)
+
+        return node(0, len(self.shards)).result()
+
+    def _submit_each(
+        self, nodes: Sequence[Node], task: Callable[..., Any], common: Any, own: Sequence[Any] | None
+    ) -> Any:
+        known = self._send(nodes, common)
+        futures = [
+            self._submit(
+                address, worker.run_each, self.run, range(a, b), task, known, None if own is None else Sent(own[a:b])
+            )
+            for a, b, address in nodes
+        ]
+        results = self.client.gather(futures)
+        missing = [number for result in results if isinstance(result, worker.Missing) for number in result]
+        return worker.Missing(missing) if missing else results
+
+    def _repeat(self, attempt: Callable[[list[Node]], Any]) -> Any:
+        """The result of a pure function of shards and θ, tried again where workers were lost on the way."""
+        last: BaseException | None = None
+        for _ in range(ATTEMPTS):
+            try:
+                threads = self._workers()
+                nodes = self._nodes(list(threads))
+                self._place(nodes, threads)
+                found = attempt(nodes)
+                if not isinstance(found, worker.Missing):
+                    return found
+                self._held.clear()  # somebody has lost what it held: ask all of them again, which costs little
+            except self._lost as error:
+                last = error
+                self._held.clear()
+                if self.client.status != "running":
+                    raise ClusterError(
+                        "the scheduler is gone; run the same command again with its checkpoint to go on from there"
+                    ) from None
+        raise ClusterError(
+            f"the workers were lost {ATTEMPTS} times in a row ({last}). If they ran out of memory: a shard has "
+            f"{self.shards[0].size}; pack the data in smaller ones, or give each worker fewer threads"
+        )
+
+
+def _parts(first: int, last: int) -> list[tuple[int, int]]:
+    if last - first == 1:
+        return [(first, last)]
+    _, middle, _ = halves(first, last)
+    return [(first, middle), (middle, last)]
+
+
+def _lost_errors() -> tuple[type[BaseException], ...]:
+    """What is raised here where a worker, or something that it held, is lost."""
+    from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+
+    return KilledWorker, FutureCancelledError, CommClosedError, TimeoutError, ConnectionError

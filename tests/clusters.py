@@ -1,0 +1,63 @@
+"""A scheduler and workers on loopback, as processes of their own: what a test of the cluster talks to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Processes:
+    """``dask scheduler`` and ``dask worker`` in a folder; ended with the context."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.started = folder, []  # type: ignore[var-annotated]
+        # every worker imports partwise from where the tests do
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false",
+        }
+
+    def __enter__(self) -> Processes:
+        file = self.folder / "scheduler.json"
+        self._start("scheduler", "--port", "0", "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file))
+        for _ in range(600):
+            if file.exists():
+                break
+            time.sleep(0.05)
+        time.sleep(0.1)
+        self.address: str = json.loads(file.read_text())["address"]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for process in reversed(self.started):
+            process.send_signal(signal.SIGTERM)
+        for process in self.started:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def add_workers(self, n: int) -> None:
+        """Start that many workers of one thread, each under a nanny that starts it again when it dies."""
+        self._start(
+            "worker", self.address, "--nworkers", str(n), "--nthreads", "1", "--no-dashboard", "--local-directory",
+            str(self.folder), "--death-timeout", "60",
+        )  # fmt: skip
+
+    def _start(self, *command: str) -> None:
+        log = (self.folder / "log.txt").open("ab")
+        program = "import sys; from dask.cli import run_cli; sys.argv = ['dask', *sys.argv[1:]]; run_cli()"
+        self.started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", program, *command], cwd=ROOT, env=self.environment, stdout=log, stderr=log
+            )
+        )

@@ -1,0 +1,192 @@
+"""Training on a real scheduler and real worker processes: the same bits, whoever computes them and whoever dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from clusters import ROOT, Processes
+
+import partwise
+from partwise.cluster import engine
+from partwise.cluster.shards import add_totals, dense, sparse, tree_total
+from partwise.costs import Hamming
+from partwise.data import load_sample, read_columns, write_columns
+from partwise.exceptions import ClusterError, ParameterError
+
+distributed = pytest.importorskip("distributed", reason="needs partwise[dask]")
+
+LINES = ["word[-1..1]", "suffix(word,1..2)[0]", "word[-1] pos[0]"]
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> partwise.Pack:
+    folder = tmp_path_factory.mktemp("cluster")
+    write_columns(folder / "train.txt", load_sample(split="train").without("ner"))
+    return partwise.pack(folder / "train.txt", folder / "train.pack", templates=LINES, shard_tokens=500)
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with Processes(tmp_path_factory.mktemp("dask")) as started:
+        started.add_workers(1)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def client(processes: Processes) -> Iterator[Any]:
+    with distributed.Client(processes.address, timeout=30) as connected:
+        connected.wait_for_workers(1, timeout=60)
+        yield connected
+
+
+def labeler(passes: int = 12, **settings: Any) -> partwise.SequenceLabeler:
+    return partwise.SequenceLabeler(max_passes=passes, **settings)
+
+
+def test_one_two_and_four_workers(pack: partwise.Pack, processes: Processes, client: Any) -> None:
+    alone = labeler().fit(pack).theta_
+    have = 1
+    for wanted in (1, 2, 4):
+        if wanted > have:
+            processes.add_workers(wanted - have)
+            have = wanted
+        client.wait_for_workers(wanted, timeout=60)
+        np.testing.assert_array_equal(labeler().fit(pack, engine=client).theta_, alone)
+    assert len(client.nthreads()) == 4
+    # an address is as good as a client, and data in memory as a pack
+    np.testing.assert_array_equal(labeler().fit(pack, engine=processes.address).theta_, alone)
+    data = read_columns(Path(pack.path).with_suffix(".txt"), columns=("word", "pos", "chunk"))
+    held = labeler(templates=LINES).fit(data.without("chunk"), data.coded("chunk"), engine=client)
+    np.testing.assert_allclose(held.theta_, alone, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"learner_options": {"l1_ratio": 0.5}},
+        {"loss": "svm", "learner": "one_slack", "C": 0.1},
+        {"loss": "svm", "learner": "batch_frank_wolfe", "C": 0.1},
+    ],
+    ids=["owl_qn", "one_slack", "batch_frank_wolfe"],
+)
+def test_batch_learners(pack: partwise.Pack, client: Any, settings: dict[str, Any]) -> None:
+    alone, together = labeler(5, **settings).fit(pack), labeler(5, **settings).fit(pack, engine=client)
+    np.testing.assert_array_equal(together.theta_, alone.theta_)
+    assert [r.objective for r in together.result_.trace] == [r.objective for r in alone.result_.trace]
+    assert together.result_.certificate == alone.result_.certificate
+
+
+def test_workers_die(pack: partwise.Pack, client: Any) -> None:
+    settings = {"learner_options": {"tolerance": 0.0}}
+    alone = labeler(60, **settings).fit(pack)
+    rng, killed = random.Random(time.time_ns()), []
+
+    def kill() -> None:
+        for _ in range(3):
+            time.sleep(rng.uniform(0.2, 1.5))
+            pids = [pid for pid in client.run(os.getpid).values() if pid not in killed]
+            killed.append(rng.choice(pids))
+            os.kill(killed[-1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+
+    def begin(record: Any, theta: Any) -> None:
+        if record.step == 1:
+            killer.start()
+        if record.step == 59:  # no pass of the disturbed run comes after the last kill only by luck
+            killer.join()
+
+    disturbed = labeler(60, **settings).fit(pack, engine=client, callbacks=[begin])
+    assert len(set(killed)) == 3
+    np.testing.assert_array_equal(disturbed.theta_, alone.theta_)
+    client.wait_for_workers(4, timeout=60)
+
+
+def test_the_client_dies(pack: partwise.Pack, processes: Processes, tmp_path: Path) -> None:
+    command = [
+        sys.executable, "-m", "partwise", "train", pack.path, "--model", str(tmp_path / "m.pw"), "--checkpoint",
+        str(tmp_path / "c.pw"), "--scheduler", processes.address, "--max-passes", "25", "--set", "tolerance=0.0",
+        "--quiet",
+    ]  # fmt: skip
+    first = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    for _ in range(1200):
+        if (tmp_path / "c.pw").exists() or first.poll() is not None:
+            break
+        time.sleep(0.05)
+    time.sleep(0.3)
+    assert first.poll() is None, "it ended before it could be killed"
+    first.kill()
+    first.wait()
+    assert not (tmp_path / "m.pw").exists()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    resumed = partwise.load_model(tmp_path / "m.pw")
+    alone = labeler(25, learner_options={"tolerance": 0.0}).fit(pack)
+    assert len(resumed.result_.trace) == 25
+    np.testing.assert_array_equal(resumed.theta_, alone.theta_)
+
+
+def test_what_is_wrong_is_said(pack: partwise.Pack, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "TIMEOUT", 1.0)
+    begin = time.monotonic()
+    with pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9 within 1 s"):
+        labeler(1).fit(pack, engine="tcp://127.0.0.1:9")
+    assert time.monotonic() - begin < 20
+    with pytest.raises(ParameterError, match="engine"):
+        labeler(1).fit(pack, engine="somewhere")
+
+    class Own(Hamming):
+        """Not at the top of a module, so that it cannot be sent anywhere."""
+
+    with pytest.raises(ParameterError, match="'cost' parameter of SequenceLabeler must be picklable"):
+        labeler(1, cost=Own()).fit(pack, engine=client)
+    with monkeypatch.context() as patch:
+        patch.setattr("partwise._version.__version__", "0.0.0")
+        with pytest.raises(ClusterError, match=r"has partwise .* \(here 0\.0\.0\)"):
+            labeler(1).fit(pack, engine=client)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "distributed", None)
+        with pytest.raises(ClusterError, match=r"pip install 'partwise\[dask\]'"):
+            labeler(1).fit(pack, engine="local")
+
+
+def test_errors_of_workers_arrive(pack: partwise.Pack, client: Any, tmp_path: Path) -> None:
+    import shutil
+
+    copied = tmp_path / "cut.pack"
+    shutil.copytree(pack.path, copied)
+    last = sorted(copied.glob("shard-*"))[-1]
+    last.write_bytes(last.read_bytes()[:-50])
+    with pytest.raises(OSError, match=f"{last.name}: truncated"):
+        labeler(1).fit(copied, engine=client)
+
+
+def test_sums_along_the_tree() -> None:
+    rng = np.random.default_rng(0)
+    vectors = [rng.normal(size=50) * (rng.random(50) < p) for p in (0.1, 1.0, 0.0, 0.3, 0.9)]
+    vectors = [v + 0.0 for v in vectors]
+
+    def leaf(k: int) -> tuple[float, Any]:
+        return float(k), vectors[k].copy()
+
+    def sent(k: int) -> tuple[float, Any]:
+        return float(k), sparse(vectors[k])
+
+    loss, whole = tree_total(leaf, 0, 5)
+    other, same = tree_total(sent, 0, 5)
+    assert loss == other == 10.0
+    assert dense(same).tobytes() == whole.tobytes()
+    parts = add_totals(tree_total(sent, 0, 2), tree_total(sent, 2, 5))  # as two workers would
+    assert dense(parts[1]).tobytes() == whole.tobytes()
+    assert isinstance(sparse(vectors[0]), tuple) and isinstance(sparse(vectors[1]), np.ndarray)
