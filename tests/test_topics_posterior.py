@@ -7,12 +7,13 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import gammaln, logsumexp, psi
+from scipy.special import expit, gammaln, logsumexp, psi
 
 from partwise.exceptions import ParameterError
 from partwise.topics import DiscLDA, class_posterior
 from partwise.topics._bridge import chains_for, combine
-from partwise.topics._mixture import log_gamma_draw, log_weights
+from partwise.topics._gamma import BLOCK, log_gamma_draw, log_gamma_lanes, log_lanes
+from partwise.topics._mixture import bridge_log_ratio, log_weights, mixture_logs, sample_counts
 from partwise.topics.corpus import pack
 from partwise.topics.engines import GibbsEngine, VariationalEngine
 from partwise.topics.transforms import (
@@ -118,31 +119,71 @@ def test_posteriors_of_trained_models_are_right_and_their_errors_cover(class_top
         assert (np.abs(between.probabilities - truth) / between.errors > 3).mean() > 0.02
 
 
-def test_gamma_draws():
-    for shape in (0.09, 0.7, 1.0, 3.5, 40.0):
-        position, draws = np.uint64(int(1000 * shape)), np.empty(4000)
-        for i in range(draws.size):
-            draws[i], position = log_gamma_draw(shape, np.uint64(position))
-        assert stats.kstest(draws, stats.loggamma(shape).cdf).pvalue > 1e-3
+def gamma_lanes(shapes, position):
+    draws = np.empty(BLOCK)
+    return draws, np.uint64(log_gamma_lanes(shapes, np.uint64(position), draws, 0, np.empty(8 * BLOCK)))
+
+
+@pytest.mark.parametrize("shape", [0.09, 0.7, 1.0, 3.5, 40.0])
+def test_gamma_draws(shape):
+    position, draws = np.uint64(int(1000 * shape)), np.empty(4000)
+    for i in range(draws.size):
+        draws[i], position = log_gamma_draw(shape, np.uint64(position))
+    assert stats.kstest(draws, stats.loggamma(shape).cdf).pvalue > 1e-3
+    side_by_side = []
+    for _ in range(200):
+        drawn, position = gamma_lanes(np.full(BLOCK, shape), position)
+        side_by_side.append(drawn)
+    assert stats.kstest(np.ravel(side_by_side), stats.loggamma(shape).cdf).pvalue > 1e-3
+
+
+def test_logarithms_side_by_side():
+    rng = np.random.default_rng(0)
+    values = np.concatenate(
+        [np.exp(rng.uniform(-700, 700, 2000)), [1.0, 2.0, 0.5, 2**0.5, 0.5**0.5, 1 + 1e-9, 1 - 1e-9]]
+    )
+    found = values.copy()
+    log_lanes(found, found.size, np.empty(found.size))
+    assert np.allclose(found, np.log(values), rtol=1e-14, atol=1e-16)
 
 
 def test_weights_are_ratios_of_densities():
-    """At one component and one sample: θ is recovered from the stream, and its densities come from scipy."""
+    """θ is recovered from the stream, and its densities come from scipy; the last block is not full."""
     rng = np.random.default_rng(0)
     alpha, centres, shares = np.array([0.4, 1.2, 0.8]), np.array([[0.0, 0, 0], [2.5, 0, 1.0]]), np.array([0.3, 0.7])
     topics, times = rng.dirichlet(np.ones(5), size=3).T, np.array([1, 9, 2, 0, 4])
-    shapes = alpha + rng.gamma(1.0, size=(37, 3))
-    found = np.empty(37)
-    log_weights(shapes, topics, times, alpha, centres, shares, np.uint64(5), found)
+    shapes = alpha + rng.gamma(1.0, size=(BLOCK + 5, 3))
+    found = np.empty(len(shapes))
+    mixture = mixture_logs(alpha, centres, shares)
+    log_weights(shapes, topics.ravel(), times, centres.ravel(), mixture, np.uint64(5), found)
     position = np.uint64(5)
-    for shape, value in zip(shapes, found, strict=True):
-        logs = np.empty(3)
+    for begin in (0, BLOCK):
+        rows = shapes[np.minimum(np.arange(begin, begin + BLOCK), len(shapes) - 1)]
+        logs = np.empty((3, BLOCK))
         for ell in range(3):
-            logs[ell], position = log_gamma_draw(shape[ell], np.uint64(position))
-        theta = np.exp(logs - logsumexp(logs))
-        mixture = sum(w * stats.dirichlet(alpha + c).pdf(theta) for w, c in zip(shares, centres, strict=True))
-        joint = stats.dirichlet(alpha).logpdf(theta) + times @ np.log(topics @ theta)
-        assert value == pytest.approx(joint - np.log(mixture), abs=1e-9)
+            logs[ell], position = gamma_lanes(rows[:, ell].copy(), position)
+        for s, value in enumerate(found[begin : begin + BLOCK]):
+            theta = np.exp(logs[:, s] - logsumexp(logs[:, s]))
+            densities = sum(w * stats.dirichlet(alpha + c).pdf(theta) for w, c in zip(shares, centres, strict=True))
+            joint = stats.dirichlet(alpha).logpdf(theta) + times @ np.log(topics @ theta)
+            assert value == pytest.approx(joint - np.log(densities), abs=1e-9)
+
+
+def test_chains_of_a_mixture_count_every_word():
+    """Counts come from sums in float32: whole numbers that add up to the length of the document all the same."""
+    rng = np.random.default_rng(0)
+    topics, tokens = rng.dirichlet(np.ones(7), size=3).T.astype(np.float32), np.sort(rng.integers(7, size=400))
+    alpha = np.array([0.09, 1.3, 0.4], np.float32)
+    counts = sample_counts(topics.ravel(), tokens, alpha, 12, 5, 30, np.uint64(3))
+    assert (counts == counts.round()).all() and (counts.sum(axis=2) == 400).all() and counts.min() >= 0
+
+
+@pytest.mark.parametrize("shift, spread", [(0.0, 1.0), (300.0, 4.0), (-5.0, 900.0)])
+def test_the_optimal_bridge_solves_its_equation(shift, spread):
+    rng = np.random.default_rng(0)
+    zero, one = shift + spread * rng.normal(-1, 1, 192), shift + spread * rng.normal(1, 1, 192)
+    root = bridge_log_ratio(zero, one)
+    assert expit(zero - root).sum() == pytest.approx(expit(root - one).sum(), abs=1e-5)
 
 
 def test_jackknife_leaves_out_one_batch_at_a_time():

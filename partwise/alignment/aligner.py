@@ -86,8 +86,8 @@ class WordAligner(LearnedEstimator):
         Words that are this frequent in the training pairs have fertility penalties of their own.
     C : float, optional
         Weight of the losses. If absent, 0.01, 0.1 or 1: the one of least cross-validated error on the gold pairs, for
-        the models with Q that of the model without. If none is better than the generative aligner, :meth:`predict`
-        returns the latter's links, after a warning. ``selection_`` has the figures.
+        the models with Q that of the model without. If it is not better than the generative aligner by more than one
+        standard error, :meth:`predict` returns the latter's links, after a warning. ``selection_`` has the figures.
     loss, learner, max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
         learner that keeps weights ≥ 0.
@@ -359,6 +359,7 @@ class WordAligner(LearnedEstimator):
             "C": self.C_,
             "selection": None if self.selection_ is None else list(self.selection_.errors.items()),
             "generative_error": None if self.selection_ is None else self.selection_.generative,
+            "difference_error": 0.0 if self.selection_ is None else self.selection_.standard_error,
         }
         arrays = {f"generative/{name}": array for name, array in arrays.items()}
         arrays["names_bytes"], arrays["names_offsets"] = pack_strings(self.feature_names_)
@@ -375,7 +376,8 @@ class WordAligner(LearnedEstimator):
         self.feature_names_ = unpack_strings(arrays["names_bytes"], arrays["names_offsets"])
         (first, second), self.n_pairs_ = header["lexicon"], int(header["pairs"])
         self.C_, errors, below = header["C"], header["selection"], header["generative_error"]
-        self.selection_ = None if errors is None else Selection(self.C_, dict(errors), below)
+        spread = header.get("difference_error", 0.0)
+        self.selection_ = None if errors is None else Selection(self.C_, dict(errors), below, spread)
         self.map_ = self._feature_map((first, second))
         if self.map_([(["a"], ["b"])]).names != self.feature_names_ or len(self.theta_) != len(self.feature_names_):
             raise StorageError("the weights are not those of the features that the settings describe")

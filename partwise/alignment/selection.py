@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partwise.alignment.link_files import GoldLinks, Link
 from partwise.alignment.scores import alignment_scores
 
-__all__ = ["FEW", "GRID", "Selection", "select"]
+__all__ = ["FEW", "GRID", "Selection", "difference_error", "select"]
 
 GRID = (0.01, 0.1, 1.0)
 FOLDS = 5
@@ -18,20 +19,31 @@ FEW = 0.1  # C where there are fewer than two pairs, of which none could be held
 
 
 class Selection(NamedTuple):
-    """C, the alignment error rate of each C on pairs it was not trained on, and that of the generative aligner."""
+    """C, the alignment error rate of each C on pairs it was not trained on, and that of the generative aligner.
+
+    ``standard_error`` is that of the difference between the chosen C and the generative aligner, over the gold pairs.
+    """
 
     C: float
     errors: dict[float, float]
     generative: float
+    standard_error: float = 0.0
 
     @property
     def improves(self) -> bool:
-        """Whether gold links have taught more than raw text had: if not, links are better left to the latter."""
-        return not self.errors or self.errors[self.C] < self.generative
+        """Whether gold links have taught more than raw text had: if not, links are better left to the latter.
+
+        A gain within one standard error may be chance, the more so as the best of several C is looked at; then the
+        simpler of the two is kept (the one-standard-error rule of Breiman et al. 1984, §3.4.3).
+        """
+        return not self.errors or self.generative - self.errors[self.C] > self.standard_error
 
     def __str__(self) -> str:
         found = ", ".join(f"{100 * error:.2f}% with C = {C:g}" for C, error in self.errors.items())
-        return f"cross-validated AER {found or 'unknown'}; {100 * self.generative:.2f}% by the generative aligner"
+        below = f"{100 * self.generative:.2f}% by the generative aligner"
+        return f"cross-validated AER {found or 'unknown'}; {below}" + (
+            f" (standard error of the difference {100 * self.standard_error:.2f})" if self.errors else ""
+        )
 
 
 def select(
@@ -48,10 +60,10 @@ def select(
     gold : gold links of all pairs
     generative : links of all pairs by the generative aligner, which has seen no gold links
     """
-    baseline = alignment_scores(gold, generative).aer
+    baseline = alignment_scores(gold, generative)
     folds = min(FOLDS, len(gold))
     if folds < 2:
-        return Selection(FEW, {}, baseline)
+        return Selection(FEW, {}, baseline.aer)
     order = np.random.default_rng(seed).permutation(len(gold))
     links: list[list[Any]] = [[()] * len(gold) for _ in GRID]
     for fold in range(folds):
@@ -60,5 +72,26 @@ def select(
         for found, lines in zip(train(rest, held, GRID), links, strict=True):
             for i, pair in zip(held, found, strict=True):
                 lines[i] = pair
-    errors = {C: alignment_scores(gold, found).aer for C, found in zip(GRID, links, strict=True)}
-    return Selection(min(errors, key=lambda C: (errors[C], C)), errors, baseline)
+    scores = {C: alignment_scores(gold, found) for C, found in zip(GRID, links, strict=True)}
+    best = min(scores, key=lambda C: (scores[C].aer, C))
+    error = difference_error(baseline.counts, scores[best].counts)
+    return Selection(best, {C: found.aer for C, found in scores.items()}, baseline.aer, error)
+
+
+def difference_error(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+    """Standard error of AER(first) − AER(second) on the same n pairs, by the jackknife.
+
+    √((n − 1)/n · Σ_i (d_i − d̄)²), d_i the difference without pair i; both hold (n, 4) counts of ``AlignmentScores``.
+
+    Examples
+    --------
+    >>> a, b = np.array([[2, 2, 2, 2], [2, 2, 0, 0]]), np.array([[2, 2, 1, 1], [2, 2, 1, 1]])
+    >>> difference_error(a, b)  # ∓ 1/2 without the one or the other
+    0.5
+    """
+    without = []
+    for counts in (first, second):
+        linked, sure, both, possible = counts.sum(axis=0)[:, None] - counts.T
+        without.append(1.0 - (both + possible) / np.maximum(linked + sure, 1))
+    left_out = without[0] - without[1]
+    return float(np.sqrt((len(left_out) - 1) * left_out.var()))

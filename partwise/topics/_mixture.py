@@ -22,10 +22,12 @@ import math
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._math import exp_shifted, rows_sum
 from partwise._random import GOLDEN, stream, uniform
 
-from ._bridge import combine, log_mean_exp, optimal_log_ratio, posterior_from, softplus
-from ._chains import distinct_words, inlined, lanes_for, lay_out, start_lanes, sweep_lanes
+from ._bridge import combine, log_mean_exp, posterior_from, softplus
+from ._chains import distinct_words, inlined, lanes_for, start_lanes, sweep_lanes
+from ._gamma import BLOCK, log_gamma_lanes, log_lanes
 
 __all__ = ["mixture_documents"]
 
@@ -33,131 +35,136 @@ BATCHES = 32  # chains on the posterior's side, and groups of samples on the mix
 GUIDES = 16  # chains whose samples are the centres of the mixture
 CENTRES = 200  # components of the mixture, at most
 WIDENING = 0.5  # what the counts of a component are multiplied with
-BLOCK = 32  # samples whose densities are computed side by side
 FACTORS = 6  # probabilities multiplied before a logarithm: six of the smallest float32 stay above the smallest float64
 PILOT_CHAINS, PILOT_BURN_IN, PILOT_SWEEPS = 8, 5, 2
 
 
 @kernel
-def sample_counts(class_topics, c, words, alpha, n_chains, burn_in, n_sweeps, start):  # type: ignore[no-untyped-def]
-    """n(z) of ``n_chains`` Gibbs chains of class c after each of ``n_sweeps`` sweeps: (chains, sweeps, L) float64."""
+def sample_counts(topics, tokens, alpha, n_chains, burn_in, n_sweeps, start):  # type: ignore[no-untyped-def]
+    """n(z) of ``n_chains`` Gibbs chains after each of ``n_sweeps`` sweeps: (chains, sweeps, L) float64.
+
+    topics: (U·L,) float32, Φ^c of the document's distinct words; tokens: (N,) int64, their places among these.
+    """
     n_prior = alpha.size
     width = lanes_for(1, n_chains)
-    tokens, _, likelihood, _ = lay_out(class_topics, np.array([c]), words, width)
+    likelihood = np.empty(topics.size * width, np.float32)
+    for i in range(topics.size):
+        for j in range(np.uintp(width)):
+            likelihood[np.uintp(i * width) + j] = topics[i]
     state, pending = np.empty(4 * width, np.uint32), np.empty(width, np.int32)
-    topics = np.empty(words.size * width, np.int32)
+    chosen = np.empty(tokens.size * width, np.int32)
     counts, cumulative = np.empty(n_prior * width, np.float32), np.empty(n_prior * width, np.float32)
-    start_lanes(tokens, likelihood, alpha, state, start, topics, counts, cumulative, pending)
+    start_lanes(tokens, likelihood, alpha, state, start, chosen, counts, cumulative, pending)
     for _ in range(burn_in):
-        sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, pending)
-    found = np.zeros((n_chains, n_sweeps, n_prior))
+        sweep_lanes(tokens, likelihood, n_prior, state, chosen, counts, cumulative, pending)
+    found = np.empty((n_chains, n_sweeps, n_prior))
     for s in range(n_sweeps):
-        sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, pending)
-        for i in range(words.size):  # whole numbers: counts in float32 are off by their rounding
-            for j in range(n_chains):
-                found[j, s, topics[i * width + j]] += 1.0
+        sweep_lanes(tokens, likelihood, n_prior, state, chosen, counts, cumulative, pending)
+        for j in range(n_chains):
+            for ell in range(n_prior):  # whole numbers: counts in float32 are off by their rounding
+                found[j, s, ell] = np.rint(counts[ell * width + j] - alpha[ell])
+            found[j, s, pending[j]] += 1.0
     return found
 
 
 @kernel
-def log_gamma_draw(shape, position):  # type: ignore[no-untyped-def]
-    """(log g, new position), g ~ Gamma(shape): Marsaglia & Tsang 2000.
+def mixture_logs(alpha, centres, shares):  # type: ignore[no-untyped-def]
+    """log of shares[m]·B(α)/B(α + centres[m]), B(a) = Π_l Γ(a_l)/Γ(Σ_l a_l) the normaliser of a Dirichlet: (M,)."""
+    total = alpha.sum()
+    found, plain = np.empty(shares.size), np.empty(alpha.size)
+    for ell in range(alpha.size):
+        plain[ell] = math.lgamma(alpha[ell])
+    for m in range(shares.size):
+        added, value = 0.0, math.log(shares[m]) - math.lgamma(total)
+        for ell in range(alpha.size):
+            if centres[m, ell] > 0.0:
+                added += centres[m, ell]
+                value += plain[ell] - math.lgamma(alpha[ell] + centres[m, ell])
+        found[m] = value + math.lgamma(total + added)
+    return found
 
-    A shape below one is drawn one higher and scaled by u^{1/shape}, in logarithms, since g itself may underflow.
+
+@kernel
+def dirichlet_lanes(shapes, begin, position, logs, theta, total, work):  # type: ignore[no-untyped-def]
+    """θ_s ~ Dir(shapes[begin + s]) and log θ_s for BLOCK samples, as (L·BLOCK,); returns the new position.
+
+    The last block may be short: it is filled up with copies, whose weights nobody reads.
     """
-    raised = shape + 1.0 if shape < 1.0 else shape
-    d = raised - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    while True:
-        radius = math.sqrt(-2.0 * math.log(1.0 - uniform(position + GOLDEN)))
-        x = radius * math.cos(2.0 * math.pi * uniform(position + GOLDEN * np.uint64(2)))
-        u = 1.0 - uniform(position + GOLDEN * np.uint64(3))
-        position += GOLDEN * np.uint64(3)
-        v = 1.0 + c * x
-        if v <= 0.0:
-            continue
-        v = v * v * v
-        if u < 1.0 - 0.0331 * x**4 or math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
-            break
-    value = math.log(d * v)
-    if shape < 1.0:
-        position += GOLDEN
-        value += math.log(1.0 - uniform(position)) / shape
-    return value, position
+    n_prior, size = shapes.shape[1], min(BLOCK, shapes.shape[0] - begin)
+    row, top = np.empty(BLOCK), np.full(BLOCK, -np.inf)
+    for ell in range(n_prior):
+        for s in range(BLOCK):
+            row[s] = shapes[begin + min(s, size - 1), ell]
+        position = log_gamma_lanes(row, position, logs, ell * BLOCK, work)
+        for s in range(np.uintp(BLOCK)):
+            value = logs[np.uintp(ell * BLOCK) + s]
+            top[s] = value if value > top[s] else top[s]
+    total[:] = 0.0
+    for ell in range(n_prior):
+        for s in range(np.uintp(BLOCK)):
+            logs[np.uintp(ell * BLOCK) + s] -= top[s]
+    exp_shifted(logs, 0, n_prior * BLOCK, 1.0, 0.0, theta, 0)
+    for ell in range(n_prior):
+        for s in range(np.uintp(BLOCK)):
+            total[s] += theta[np.uintp(ell * BLOCK) + s]
+    for ell in range(n_prior):
+        for s in range(np.uintp(BLOCK)):
+            theta[np.uintp(ell * BLOCK) + s] /= total[s]
+    log_lanes(total, BLOCK, row)
+    for ell in range(n_prior):
+        for s in range(np.uintp(BLOCK)):
+            logs[np.uintp(ell * BLOCK) + s] -= total[s]
+    return position
 
 
 @kernel
-def log_beta(shapes):  # type: ignore[no-untyped-def]
-    """log B(shapes) = Σ_l log Γ(shapes_l) − log Γ(Σ_l shapes_l), the normaliser of a Dirichlet."""
-    total, value = 0.0, 0.0
-    for shape in shapes:
-        total += shape
-        value += math.lgamma(shape)
-    return value - math.lgamma(total)
-
-
-@kernel
-def log_weights(shapes, topics, times, alpha, centres, shares, position, weights):  # type: ignore[no-untyped-def]
+def log_weights(shapes, topics, times, centres, mixture, position, weights):  # type: ignore[no-untyped-def]
     """weights[s] = log q_c(θ_s)/q_0(θ_s) at θ_s ~ Dir(shapes[s]); returns the new position of the stream.
 
-    shapes: (S, L); topics: (U, L), Φ^c of the document's distinct words; times: (U,), their counts;
-    centres: (M, L), what the components of q_0 add to α; shares: (M,). O(S·L·(U + M)).
+    shapes: (S, L); topics: (U·L,), Φ^c of the document's distinct words; times: (U,), their counts;
+    centres: (M·L,), what the components of q_0 add to α; mixture: (M,) of ``mixture_logs``. O(S·L·(U + M)).
     """
-    n_prior, n_centres = alpha.size, centres.shape[0]
-    prior = log_beta(alpha)
-    normalizers = np.empty(n_centres)
-    for m in range(n_centres):
-        normalizers[m] = prior - log_beta(alpha + centres[m]) + math.log(shares[m])
-    logs, theta = np.empty((n_prior, BLOCK)), np.empty((n_prior, BLOCK))
-    density, product, fit = np.empty((n_centres, BLOCK)), np.empty(BLOCK), np.empty(BLOCK)
-    probability = np.empty(BLOCK)
+    n_prior, n_centres = shapes.shape[1], mixture.size
+    logs, theta = np.empty(n_prior * BLOCK), np.empty(n_prior * BLOCK)
+    density, terms = np.empty(n_centres * BLOCK), np.empty(n_centres * BLOCK)
+    product, fit, probability, total = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    work, top = np.empty(8 * BLOCK), np.empty(BLOCK)
     for begin in range(0, shapes.shape[0], BLOCK):
-        size = min(BLOCK, shapes.shape[0] - begin)
-        for s in range(BLOCK):
-            if s >= size:  # a short last block: copies, whose weights nobody reads
-                logs[:, s] = logs[:, 0]
-                theta[:, s] = theta[:, 0]
-                continue
-            for ell in range(n_prior):
-                logs[ell, s], position = log_gamma_draw(shapes[begin + s, ell], position)
-            top = logs[:, s].max()
-            total = 0.0
-            for ell in range(n_prior):
-                total += math.exp(logs[ell, s] - top)
-            for ell in range(n_prior):
-                logs[ell, s] -= top + math.log(total)
-                theta[ell, s] = math.exp(logs[ell, s])
+        position = dirichlet_lanes(shapes, begin, position, logs, theta, total, work)
         fit[:] = 0.0
         product[:] = 1.0
         factors = 0
         for u in range(times.size):
-            probability[:] = 0.0
-            for ell in range(n_prior):
-                for s in range(BLOCK):
-                    probability[s] += topics[u, ell] * theta[ell, s]
+            rows_sum(probability, 0, topics, u * n_prior, 1, theta, 0, BLOCK, n_prior, BLOCK)
             for _ in range(times[u]):
-                product *= probability
+                for s in range(np.uintp(BLOCK)):
+                    product[s] *= probability[s]
                 factors += 1
                 if factors == FACTORS:
-                    for s in range(size):
-                        fit[s] += math.log(product[s])
-                    product[:] = 1.0
+                    log_lanes(product, BLOCK, work)
+                    for s in range(np.uintp(BLOCK)):
+                        fit[s] += product[s]
+                        product[s] = 1.0
                     factors = 0
+        log_lanes(product, BLOCK, work)
+        top[:] = -np.inf
         for m in range(n_centres):  # Dir(θ; α + a)/Dir(θ; α) = B(α)/B(α + a) Π_l θ_l^{a_l}
-            density[m] = normalizers[m]
-            for ell in range(n_prior):
-                if centres[m, ell] > 0.0:
-                    for s in range(BLOCK):
-                        density[m, s] += centres[m, ell] * logs[ell, s]
-        for s in range(size):
-            top = density[0, s]
-            for m in range(n_centres):
-                top = max(top, density[m, s])
-            total = 0.0
-            for m in range(n_centres):
-                if density[m, s] > top - 36.0:  # less than 1e-15 of the largest
-                    total += math.exp(density[m, s] - top)
-            weights[begin + s] = fit[s] + math.log(product[s]) - top - math.log(total)
+            rows_sum(density, m * BLOCK, centres, m * n_prior, 1, logs, 0, BLOCK, n_prior, BLOCK)
+            for s in range(np.uintp(BLOCK)):
+                value = density[np.uintp(m * BLOCK) + s] + mixture[m]
+                density[np.uintp(m * BLOCK) + s] = value
+                top[s] = value if value > top[s] else top[s]
+        for m in range(n_centres):
+            for s in range(np.uintp(BLOCK)):
+                density[np.uintp(m * BLOCK) + s] -= top[s]
+        exp_shifted(density, 0, n_centres * BLOCK, 1.0, 0.0, terms, 0)
+        total[:] = 0.0
+        for m in range(n_centres):
+            for s in range(np.uintp(BLOCK)):
+                total[s] += terms[np.uintp(m * BLOCK) + s]
+        log_lanes(total, BLOCK, work)
+        for s in range(min(BLOCK, shapes.shape[0] - begin)):
+            weights[begin + s] = fit[s] + product[s] - top[s] - total[s]
     return position
 
 
@@ -167,6 +174,48 @@ def batch_means(values, means):  # type: ignore[no-untyped-def]
     size = values.size // means.size
     for b in range(means.size):
         means[b] = log_mean_exp(values[b * size : (b + 1) * size])
+
+
+@kernel
+def sigmoids(values, place, work, terms):  # type: ignore[no-untyped-def]
+    """Σ_i σ(values_i − place) and Σ_i σ(1 − σ), the latter its negative derivative by ``place``."""
+    for i in range(values.size):
+        work[i] = min(max(place - values[i], -700.0), 700.0)
+    exp_shifted(work, 0, values.size, 1.0, 0.0, terms, 0)
+    total, slope = 0.0, 0.0
+    for i in range(values.size):
+        share = 1.0 / (1.0 + terms[i])
+        total += share
+        slope += share * (1.0 - share)
+    return total, slope
+
+
+@kernel
+def bridge_log_ratio(zero, one):  # type: ignore[no-untyped-def]
+    """Meng & Wong's optimal bridge: the log r = log Z_1/Z_0 at which
+
+        Σ_i σ(zero_i − log r) = Σ_j σ(log r − one_j)
+
+    zero and one hold log q_1/q_0 at equally many samples of p_0 and p_1. The left side falls with r and the right one
+    grows: Newton's method between the least and the largest value, halving the interval where a step leaves it.
+    """
+    low, high = min(zero.min(), one.min()), max(zero.max(), one.max())
+    work, terms = np.empty(zero.size), np.empty(zero.size)
+    ratio = 0.5 * (zero.mean() + one.mean())
+    for _ in range(200):
+        above, first = sigmoids(zero, ratio, work, terms)
+        below, second = sigmoids(one, ratio, work, terms)
+        excess = above - (one.size - below)
+        if excess > 0.0:
+            low = ratio
+        else:
+            high = ratio
+        step = excess / (first + second) if first + second > 0.0 else np.inf
+        step = step if low < ratio + step < high else 0.5 * (low + high) - ratio
+        ratio += step
+        if abs(step) < 1e-9:
+            break
+    return ratio
 
 
 @kernel
@@ -214,7 +263,7 @@ def propose(centres, shares, alpha, size, position, shapes):  # type: ignore[no-
 
 @kernel
 def class_evidence(  # type: ignore[no-untyped-def]
-    class_topics, c, words, distinct, times, alpha, burn_in, size, pilot, start, numerators, denominators, means
+    class_topics, c, tokens, distinct, times, alpha, burn_in, size, pilot, start, numerators, denominators, means
 ):
     """Estimate log Z_c from ``size`` samples a batch: fill its batch means, mean topic counts, return its shift.
 
@@ -222,19 +271,21 @@ def class_evidence(  # type: ignore[no-untyped-def]
     a chain of its own, so that spread between batches is spread between independent runs. With ``pilot``
     only q_0 is sampled, from fewer and shorter chains (importance sampling: cheaper, and heavier in its tails).
     """
-    narrow = alpha.astype(np.float32)
-    topics = class_topics[c][distinct].astype(np.float64)
+    narrow = class_topics[c][distinct].ravel()
+    topics = narrow.astype(np.float64)
     chains, sweeps, burn = BATCHES + GUIDES, size, burn_in
     if pilot:
         chains, sweeps, burn = PILOT_CHAINS, PILOT_SWEEPS, PILOT_BURN_IN
-    counts = sample_counts(class_topics, c, words, narrow, chains, burn, sweeps, stream(start, c, 0))
+    counts = sample_counts(narrow, tokens, alpha.astype(np.float32), chains, burn, sweeps, stream(start, c, 0))
     for ell in range(alpha.size):
         means[ell] = counts[:, :, ell].mean()
     centres, shares = centres_from(counts, 0 if pilot else BATCHES)
     position = stream(start, c, 1)
     shapes, zero = np.empty((BATCHES * size, alpha.size)), np.empty(BATCHES * size)
     position = propose(centres, shares, alpha, size, position, shapes)
-    position = log_weights(shapes, topics, times, alpha, centres, shares, position, zero)
+    mixture = mixture_logs(alpha, centres, shares)
+    centres = centres.ravel()
+    position = log_weights(shapes, topics, times, centres, mixture, position, zero)
     if pilot:
         batch_means(zero, numerators)
         denominators[:] = 0.0
@@ -243,9 +294,8 @@ def class_evidence(  # type: ignore[no-untyped-def]
         for s in range(size):
             shapes[b * size + s] = alpha + counts[b, s]
     one = np.empty(BATCHES * size)
-    log_weights(shapes, topics, times, alpha, centres, shares, position, one)
-    # The fixed point from two starts would be the same: it is unique. Medians are close to it.
-    shift = optimal_log_ratio(zero, one, 0.5 * (np.median(zero) + np.median(one)), 1e-7, 500)
+    log_weights(shapes, topics, times, centres, mixture, position, one)
+    shift = bridge_log_ratio(zero, one)
     for i in range(zero.size):
         zero[i] = -softplus(shift - zero[i])
         one[i] = -softplus(one[i] - shift)
@@ -296,14 +346,14 @@ def mixture_documents(  # type: ignore[no-untyped-def]
             if screen > 0.0 and n_classes > 2:
                 for c in range(n_classes):
                     shifts[c] = class_evidence(
-                        class_topics, c, text, distinct, times, alpha, burn_in, pilot_size, True, stream(seed, d, 1),
+                        class_topics, c, tokens, distinct, times, alpha, burn_in, pilot_size, True, stream(seed, d, 1),
                         numerators[c], denominators[c], means[d, c],
                     )  # fmt: skip
                 posterior_from(log_prior, numerators, denominators, shifts, -1, log_ratios[d], probabilities[d])
                 left = np.flatnonzero(probabilities[d] >= screen)
             for c in left:
                 shifts[c] = class_evidence(
-                    class_topics, c, text, distinct, times, alpha, burn_in, size, False, stream(seed, d, 2),
+                    class_topics, c, tokens, distinct, times, alpha, burn_in, size, False, stream(seed, d, 2),
                     numerators[c], denominators[c], means[d, c],
                 )  # fmt: skip
         combine(
