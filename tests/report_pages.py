@@ -16,7 +16,7 @@ from partwise.estimators import SequenceLabeler
 from partwise.report import sequence_report
 
 NASTY = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a&b'\u2028</style>", "\ud800"]
-VOID = {"meta", "input", "br", "hr", "img", "link"}
+VOID = {"meta", "input", "br", "hr", "img", "link", "wbr"}
 
 
 class Document(HTMLParser):

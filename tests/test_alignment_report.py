@@ -119,10 +119,11 @@ def test_training_and_weights(trained: Run) -> None:
     assert data["settings"]["generative"].startswith("GenerativeAligner(") and "sources" not in data["settings"]
 
 
-def test_hinge_is_the_mean_loss(raw: GenerativeAligner, tmp_path: Path) -> None:
+@pytest.mark.parametrize("learner", ["extragradient", "n_slack", "one_slack"])
+def test_hinge_is_the_mean_loss(raw: GenerativeAligner, tmp_path: Path, learner: str) -> None:
     """What the report says is the objective less the regulariser, recomputed from the problem."""
     caught: list[Any] = []
-    model = WordAligner(raw, infeasible="nearest", learner="extragradient", C=0.1, max_passes=6)
+    model = WordAligner(raw, infeasible="nearest", learner=learner, C=0.1, max_passes=6)
     learner_fit = type(model._settings()[0]).fit
 
     def spy(self: Any, problem: Any, **options: Any) -> Any:

@@ -59,7 +59,8 @@ def test_confusion_transitions_and_features(entities: Run) -> None:
     data, model = entities.data, entities.model
     labels, matrix = confusion(entities.y, entities.predicted)
     assert data["confusion"] == {"labels": labels, "matrix": matrix.tolist()}
-    assert data["transitions"] == {"labels": model.classes_, "weights": model.transition_weights().tolist()}
+    shown = data["transitions"]
+    assert (shown["labels"], shown["weights"]) == (model.classes_, model.transition_weights().tolist())
     assert {one["label"] for one in data["features"]} == set(model.classes_)
     for one in data["features"]:
         for key, lowest in (("for", False), ("against", True)):

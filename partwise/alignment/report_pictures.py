@@ -23,14 +23,20 @@ def path_of_weights(page: Page, records: list[dict[str, Any]]) -> None:
     known = [record for record in records if record["extra"].get("norm", 0.0) > 0]  # without weights nothing is linked
     if not known:
         return
-    lead = "The mean hinge loss on the training pairs and, with held-out pairs, their error rate, as the weights grew."
+    lead = (
+        "The mean hinge loss on the training pairs and, with held-out pairs, their error rate, as the weights changed."
+    )
     section = page.section("path", "Loss and error along the way", lead)
     curves = (
         ("Hinge loss", [record.get("hinge") for record in known]),
         ("AER on held-out pairs, in percent", [None if r["score"] is None else 100 * (1 - r["score"]) for r in known]),
     )
     views = []
-    for axis, xs in (("‖w‖", [r["extra"]["norm"] for r in known]), ("pass", [r["step"] for r in known])):
+    norms, steps = [r["extra"]["norm"] for r in known], [r["step"] for r in known]
+    axes = [("‖w‖", norms), ("pass", steps)]
+    if norms != sorted(norms):  # cutting planes jump: there the way by passes is the easier one to read
+        axes.reverse()
+    for axis, xs in axes:
         made = [
             figure(
                 charts.line_chart(

@@ -19,6 +19,7 @@ quadratic piece by piece. The programs are solved in :mod:`partwise.learners._cu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -70,7 +71,8 @@ class CuttingPlane(CertifiedLearner):
     def _verdict(self, state: State, primal: float, dual: float, none_violated: bool, **extra: float) -> dict[str, Any]:
         """As ``verdict``, with the best primal so far: its θ is what ``fit`` returns."""
         primal, dual = float(primal), float(dual)
-        known = self.verdict(primal, dual, constraints=extra.pop("constraints"), added=state["added"], **extra)
+        norm = math.sqrt(dot(state["theta"], state["theta"]))
+        known = self.verdict(primal, dual, added=state["added"], norm=norm, **extra)
         state["gap"], state["primal"] = primal - dual, min(primal, state["primal"])
         near = state["primal"] - dual <= self.tolerance * abs(state["primal"])
         known["converged"] = near or (self.epsilon is not None and none_violated)

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from partwise.report.markup import Html, escape, join, number, percent, tag
+from partwise.report.markup import Html, escape, join, number, percent, scientific, tag
 
 __all__ = ["Series", "bar_chart", "heat_map", "line_chart", "reliability_diagram"]
 
-_LETTER = 6.6  # width of a letter of a 12 pixel label, on average
+_LETTER = 7.3  # width of a letter of a 12 pixel label, on average in a wide font
 
 
 class Series(NamedTuple):
@@ -68,11 +68,17 @@ def _log_ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def _tick_label(value: float) -> str:
+    """As people write it: 10⁻⁴, 2.5·10⁷, 12,000, −0.5.
+
+    Examples
+    --------
+    >>> [_tick_label(value) for value in (1e-4, 0.0005, 2.5e7, -12000.0, 0.001, 0.0)]
+    ['10⁻⁴', '5·10⁻⁴', '2.5·10⁷', '−12,000', '0.001', '0']
+    """
     size = abs(value)
-    if size and (size >= 1e6 or size < 1e-3):
-        mantissa, exponent = f"{value:.3g}".split("e") if "e" in f"{value:.3g}" else (f"{value:.3g}", "0")
-        raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        return f"10{raised}" if mantissa == "1" else f"{mantissa}·10{raised}"
+    if size and (size >= 1e6 or size < 1e-3 * (1 - 1e-9)):
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return scientific(f"{float(mantissa):g}e{exponent}")
     return f"{value:,.6g}".replace("-", "−")
 
 
@@ -150,6 +156,9 @@ def line_chart(
     y = Axis(min(ys) - spare, max(ys) + spare, height - 46, 34, log=log)
     left = 18 + _LETTER * max(len(_tick_label(tick)) for tick in y.ticks() or [0.0])
     x = Axis(min(xs), max(xs), left, width - 14)
+    if last := x.ticks(6)[-1:]:  # its label is centred below it, and must not leave the picture
+        beyond = x(last[0]) + _LETTER * len(_tick_label(last[0])) / 2 + 2 - width
+        x = Axis(min(xs), max(xs), left, x.stop - max(0.0, beyond))
     name = y_label + (" (logarithmic)" if log else "")
     parts = _frame(x, y, x_label, name, height)
     if mark is not None and x.low <= mark[0] <= x.high:
@@ -239,6 +248,7 @@ def heat_map(
     text: Callable[[int, int], str],
     tip: Callable[[int, int], str],
     link: Callable[[int, int], str | None] | None = None,
+    barred: Callable[[int, int], bool] | None = None,
 ) -> Html:
     """A matrix of tinted cells.
 
@@ -248,6 +258,8 @@ def heat_map(
         From one colour's full strength over none to the other's.
     text, tip, link : callables (row, column)
         What stands in a cell (left out where cells are small), its tooltip, where it leads.
+    barred : callable (row, column), optional
+        Cells that are crossed out: there is no such thing.
     """
     n = max(len(rows), len(columns), 1)
     size = 46 if n <= 10 else 38 if n <= 16 else 28 if n <= 22 else 21 if n <= 30 else 16 if n <= 40 else 14
@@ -270,10 +282,18 @@ def heat_map(
     for i, name in enumerate(rows):
         parts.append(_text(left - 7, top + size * (i + 0.5) + 4, _short(name, 18), "end"))
         for j in range(len(columns)):
-            cell = _cell(float(shades[i][j]), left + size * j, top + size * i, size, text(i, j), tip(i, j))
+            at = left + size * j, top + size * i, size
+            out = barred is not None and barred(i, j)
+            cell = _barred(*at, tip(i, j)) if out else _cell(float(shades[i][j]), *at, text(i, j), tip(i, j))
             target = link(i, j) if link is not None else None
             parts.append(tag("a", cell, href=target) if target else cell)
     return _svg(width, height, title, *parts, class_=f"heat s{size}", role="img" if link is None else "group")
+
+
+def _barred(x: float, y: float, size: int, tip: str) -> Html:
+    ground = tag("rect", x=f"{x:g}", y=f"{y:g}", width=size, height=size, class_="ground")
+    cross = tag("path", d=f"M{x:g} {y:g} l{size} {size} m0 {-size} l{-size} {size}", class_="cross")
+    return tag("g", tag("title", tip), ground, cross, class_="cell barred")
 
 
 def _cell(shade: float, x: float, y: float, size: int, text: str, tip: str) -> Html:

@@ -11,7 +11,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Html", "count", "embed_json", "escape", "join", "number", "percent", "plain", "tag"]
+__all__ = [
+    "Html",
+    "breakable",
+    "count",
+    "embed_json",
+    "escape",
+    "join",
+    "number",
+    "percent",
+    "plain",
+    "scientific",
+    "tag",
+]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # HTML has no place for these, not even escaped.
@@ -60,7 +72,7 @@ def tag(name: str, /, *content: object, **attributes: object) -> Html:
         key = key.rstrip("_").replace("_", "-")
         written.append(f" {key}" if value is True else f' {key}="{escape(value)}"')
     opening = f"<{name}{''.join(written)}>"
-    if name in ("input", "br", "hr", "meta"):
+    if name in ("input", "br", "hr", "meta", "wbr"):
         return Html(opening)
     return Html(f"{opening}{join(*content)}</{name}>")
 
@@ -117,9 +129,45 @@ def number(value: float | None, digits: int = 4) -> str:
 
     Examples
     --------
-    >>> number(-0.0123456), number(1234567.0), number(None), number(3.0)
-    ('−0.01235', '1.235e+06', '–', '3')
+    >>> number(-0.0123456), number(1234567.0), number(None), number(3.0), number(246.3, 2)
+    ('−0.01235', '1.235·10⁶', '–', '3', '246')
     """
     if value is None or math.isnan(value):
         return "–"
-    return f"{value:.{digits}g}".replace("-", "−").replace("e−", "e-").replace("inf", "∞")
+    text = f"{value:.{digits}g}"
+    if "e" in text:
+        text = f"{value:,.0f}" if 1 <= abs(value) < 1e6 else scientific(text)
+    return text.replace("-", "−").replace("inf", "∞")
+
+
+def scientific(text: str) -> str:
+    """A number with an exponent as people write it.
+
+    Examples
+    --------
+    >>> scientific("1e-05"), scientific("-2.5e+07")
+    ('10⁻⁵', '−2.5·10⁷')
+    """
+    mantissa, exponent = text.split("e")
+    raised = "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return (raised if mantissa == "1" else f"{mantissa}·{raised}").replace("-", "−")
+
+
+_LONG_WORD = re.compile(r"\S{16,}")
+_BREAK = re.compile(r"(?<=[/\\_\-.,=:])(?=[^/\\_\-.,=:])")
+
+
+def breakable(text: str) -> Html:
+    """The text with places to break its long words: behind the marks that paths and names are made of.
+
+    Examples
+    --------
+    >>> breakable("in /home/<me>/news-train.conll")
+    'in /<wbr>home/<wbr>&lt;me&gt;/<wbr>news-<wbr>train.<wbr>conll'
+    """
+    made, end = [], 0
+    for word in _LONG_WORD.finditer(text):
+        made.append(escape(text[end : word.start()]))
+        made.append(join(*_BREAK.split(word[0]), between="<wbr>"))
+        end = word.end()
+    return join(*made, text[end:])

@@ -16,7 +16,7 @@ from typing import Any
 from partwise._atomic import replacing
 from partwise._version import __version__
 from partwise.exceptions import ParameterError
-from partwise.report.markup import Html, embed_json, escape, join, tag
+from partwise.report.markup import Html, breakable, embed_json, escape, join, tag
 from partwise.storage import check_writable
 from partwise.storage.layout import failed
 
@@ -107,7 +107,7 @@ class Page:
         body = tag(
             "body",
             tag("a", "Skip to the content", href="#content", class_="skip"),
-            tag("header", tag("h1", self.title), tag("p", self.subtitle) if self.subtitle else ""),
+            tag("header", tag("h1", breakable(self.title)), tag("p", self.subtitle) if self.subtitle else ""),
             tag("nav", *links, aria_label="Sections") if len(links) > 1 else "",
             tag("main", *(section.render() for section in self.sections), id="content"),
             tag("footer", f"Made by partwise {__version__}. This file is complete: it needs no network."),

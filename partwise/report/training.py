@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from partwise.report import charts
-from partwise.report.markup import Html, count, number, percent, tag
+from partwise.report.markup import Html, breakable, count, number, percent, tag
 from partwise.report.page import Page, details, figure, paragraph, side_by_side, switch
 
 __all__ = ["STATUS", "learning_curves", "setting_facts", "trace", "training_facts"]
@@ -56,7 +56,7 @@ def training_facts(run: dict[str, Any], info: Mapping[str, Any]) -> list[tuple[o
     """What is known of a training: first ``info``, then the passes, the objective and the certificate."""
     records = run["records"]
     made: list[tuple[object, object]] = [
-        (str(name).replace("_", " "), _value(name, value)) for name, value in info.items()
+        (str(name).replace("_", " "), breakable(_value(name, value))) for name, value in info.items()
     ]
     made += [
         ("passes", count(len(records))),
@@ -100,7 +100,7 @@ def setting_facts(settings: Mapping[str, Any]) -> list[tuple[object, object]]:
         lines = text.count("\n") + 1
         long = lines > 1 or len(text) > 60
         title = f"{lines} lines" if lines > 1 else f"{text[:40]}…"
-        made.append((tag("code", name), details(title, tag("pre", text)) if long else text))
+        made.append((tag("code", name), details(title, tag("pre", text)) if long else breakable(text)))
     return made
 
 

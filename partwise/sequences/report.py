@@ -14,6 +14,7 @@ from partwise.report.training import learning_curves, setting_facts, trace, trai
 from partwise.sequences import report_pictures as pictures
 from partwise.sequences.evaluation import LEVEL, Evaluation, top_features
 from partwise.sequences.mistakes import mistakes
+from partwise.sequences.tags import legal_transitions
 from partwise.storage import check_writable
 
 __all__ = ["sequence_report"]
@@ -66,7 +67,7 @@ def sequence_report(
         "overall": found.overall(),
         "types": found.types(),
         "confusion": found.confusion(),
-        "transitions": {"labels": found.classes, "weights": model.transition_weights()},
+        "transitions": transitions(model, found.classes),
         "features": top_features(model, known[: pictures.MOST_LABELS]),
         "calibration": found.reliability(),
         "training": trace(model),
@@ -76,6 +77,13 @@ def sequence_report(
     data["counts"]["attributes"] = int(model.layout_.n_attributes)
     data = plain(data)
     build(data, known).write(path)
+
+
+def transitions(model: Any, labels: list[str]) -> dict[str, Any]:
+    """The weights of label pairs, and which of them the tag scheme allows; None where there is no scheme."""
+    scheme = getattr(model, "scheme", None)
+    allowed = None if scheme is None else legal_transitions(labels, scheme).allowed
+    return {"labels": labels, "weights": model.transition_weights(), "allowed": allowed}
 
 
 def build(data: dict[str, Any], frequent: list[str]) -> Page:

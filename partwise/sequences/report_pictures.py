@@ -119,19 +119,26 @@ def transitions(page: Page, data: dict[str, Any], frequent: list[str]) -> None:
     chosen = set(frequent[:MOST_LABELS])
     shown = [k for k, label in enumerate(labels) if label in chosen]
     part, names = weights[np.ix_(shown, shown)], [labels[k] for k in shown]
+    forbidden = np.zeros(weights.shape, bool) if data["allowed"] is None else ~np.array(data["allowed"], bool)
+    barred = forbidden[np.ix_(shown, shown)]
     largest = float(np.abs(part).max(initial=0.0))
+    digits = 1 if largest >= 1 else 2
     picture = charts.heat_map(
         part / (largest or 1.0), names, names, title="Weights of the transitions", row_title="label",
-        column_title="next label", text=lambda i, j: _signed(part[i, j], "", 1) if abs(part[i, j]) >= 0.05 else "",
-        tip=lambda i, j: f"{names[i]} → {names[j]}: {number(float(part[i, j]))}",
+        column_title="next label",
+        text=lambda i, j: _signed(part[i, j], "", digits) if abs(part[i, j]) >= 0.5 * 10.0**-digits else "",
+        tip=lambda i, j: f"{names[i]} → {names[j]}: {'never' if barred[i, j] else number(float(part[i, j]))}",
+        barred=lambda i, j: bool(barred[i, j]),
     )  # fmt: skip
     caption = f"Blue transitions are favoured, red ones avoided; the deepest shade is ±{number(largest, 3)}."
+    if forbidden.any():
+        caption += f" Crossed out: {count(int(forbidden.sum()))} transitions that the tag scheme forbids."
     if len(shown) < len(labels):
         caption += f" The {len(shown)} most frequent of {len(labels)} labels."
     order = np.argsort(weights, axis=None, kind="stable")
     ends = (
-        [k for k in order[::-1][:10] if weights.flat[k] > 0],
-        [k for k in order[:10] if weights.flat[k] < 0],
+        [k for k in order[::-1] if weights.flat[k] > 0 and not forbidden.flat[k]][:10],
+        [k for k in order if weights.flat[k] < 0 and not forbidden.flat[k]][:10],
     )
     lists = []
     for title, chosen_ones in zip(("Most favoured", "Most avoided"), ends, strict=True):

@@ -137,7 +137,7 @@ def _summary(page: Page, data: dict[str, Any]) -> None:
         cards(items),
         side_by_side(
             facts(tested, heading="These documents"),
-            facts(trained, heading="Training"),
+            *([facts(trained, heading="Training")] if trained else []),
             facts(chosen, heading="Settings"),
             class_="three",
         ),
