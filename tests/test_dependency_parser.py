@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import partwise
-from partwise.exceptions import InputError, ParameterError, StorageError
+from partwise.exceptions import CapabilityError, InputError, ParameterError, StorageError
 from partwise.parsing import DependencyParser, DependencySentence, load_sample_treebank
 from partwise.structures.arborescence import tree_fault
 
@@ -194,3 +194,22 @@ def test_bad_input(parser: DependencyParser) -> None:
 def test_words_never_seen_and_long_sentences(parser: DependencyParser) -> None:
     words = [f"word{k}" for k in range(120)]
     assert parser.predict([DependencySentence.of_words(words)])[0].fault(single_root=True) is None
+
+
+def test_frank_wolfe_certifies_and_sdca_says_what_is_missing() -> None:
+    small = {"arc_bits": 12, "row_bits": 6, "labelled": False, "C": 0.02}
+    model = DependencyParser(learner="frank_wolfe", max_passes=8, **small).fit(TRAIN[:40])
+    certificate = model.result_.certificate
+    assert certificate is not None and 0 < certificate.dual <= certificate.primal
+    dca = DependencyParser(max_passes=1, **small).fit(TRAIN[:40]).result_.trace[0].dual
+    assert dca is not None and dca <= certificate.primal  # both bound one optimum
+    with pytest.raises(CapabilityError, match=r"no oracle 'marginal_entropy'.*lbfgs"):
+        DependencyParser(learner="sdca", loss="crf", **small).fit(TRAIN[:5])
+
+
+def test_weights_are_learned_in_single_precision(parser: DependencyParser) -> None:
+    seen = []
+    DependencyParser(**{**SMALL, "max_passes": 1}).fit(
+        TRAIN[:20], callbacks=[lambda _, theta: seen.append(theta.dtype)]
+    )
+    assert seen == [np.float32] and parser.theta_.dtype == np.float32

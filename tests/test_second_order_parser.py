@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases.second_order import enumerate_second_order
+from sklearn.base import clone
 
 import partwise
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import squared_norm
 from partwise.parsing import DependencySentence, SecondOrderParser, load_sample_treebank
 from partwise.parsing.features import ArcFeatures, SecondOrderFeatures, WordEncoder
-from partwise.structures.arborescence import Arborescence
+from partwise.structures.arborescence import Arborescence, tree_fault
 from partwise.structures.second_order import SecondOrderTree
 
 TRAIN, TEST = load_sample_treebank("train"), load_sample_treebank("test")
@@ -122,9 +123,74 @@ def test_beliefs_are_the_gradient_of_the_bethe_log_partition() -> None:
 def test_training_on_beliefs(parser: SecondOrderParser) -> None:
     model = SecondOrderParser(**{**SMALL, "max_passes": 2}, loss="crf", C=0.1).fit(TRAIN[:80], pruner=parser.pruner_)
     assert model.evaluate(TEST).uas > 95
-    tables, converged = model.predict_beliefs(TEST[:10])
-    assert converged.any()  # not all: nothing promises that messages settle
+    tables, account = model.predict_beliefs(TEST[:10])
+    assert account.converged.any()  # not all: nothing promises that messages settle
     np.testing.assert_allclose(tables[0].sum(axis=0), 1.0)
+
+
+def test_probabilities_are_its_own(parser: SecondOrderParser) -> None:
+    tables, labelled = parser.predict_marginals(TEST[:8]), parser.predict_marginals(TEST[:8], labelled=True)
+    for sentence, table, parts in zip(TEST[:8], tables, labelled, strict=True):
+        assert parts.shape == (len(sentence) + 1, len(sentence), len(parser.relations_))
+        np.testing.assert_allclose(table.sum(axis=0), 1.0)
+        np.testing.assert_allclose(parts.sum(axis=2), table)
+    found = parser.predict(TEST[:8])
+    best = parser.predict_log_proba(found)
+    assert np.isfinite(best).all() and (best < 0.5).all()  # Bethe's log-partition is no bound
+    chain = found[0].with_tree(list(range(len(found[0]))), list(found[0].column("deprel")))
+    assert parser.predict_log_proba([chain])[0] < best[0]  # pruned, or a bad tree
+    temperature = parser.temperature_
+    try:
+        assert 0.01 < parser.calibrate(TEST).temperature_ < 20
+        assert 0 <= parser.calibration(TEST).error < 0.1
+    finally:
+        parser.temperature_ = temperature
+
+
+def test_settings_and_given_pruner(parser: SecondOrderParser) -> None:
+    model = clone(SecondOrderParser(C=0.5, max_heads=3, arc_bits=12))
+    assert model.get_params()["C"] == 0.5 and repr(model) == "SecondOrderParser(C=0.5, arc_bits=12, max_heads=3)"
+    with pytest.raises(ParameterError, match=r"pruner.*row_bits=9"):
+        SecondOrderParser(**{**SMALL, "row_bits": 9}).fit(TRAIN[:5], pruner=parser.pruner_)
+    with pytest.raises(TypeError, match="unknown"):
+        SecondOrderParser(unknown=1)
+    with pytest.raises(ParameterError, match="projective"):
+        SecondOrderParser(projective=True).fit(TRAIN[:5])
+
+
+def test_exact_projective_trees_against_enumeration() -> None:
+    rng = np.random.default_rng(3)
+    for n, n_labels, single_root in ((1, None, True), (2, 2, False), (4, None, False), (4, None, True), (3, 2, True)):
+        table = rng.random((n + 1, n)) < 0.8
+        table[np.arange(n), np.arange(n)] = True  # a chain from the root stays possible
+        space, truth = SecondOrderTree([table], n_labels, single_root=single_root), None
+        truth = enumerate_second_order(n, n_labels, single_root, table)
+        heads = [np.reshape(y, (n, -1))[:, 0] for y in truth.outputs]
+        flat = [k for k, h in enumerate(heads) if tree_fault(h, projective=True) is None]
+        for _ in range(5):
+            scores = 3.0 * rng.normal(size=space.n_parts(0))
+            value, parts = space.best_projective(0, scores)
+            assert value == pytest.approx(max(truth.parts[k] @ scores for k in flat)) == pytest.approx(parts @ scores)
+            assert tree_fault(np.reshape(space.decode(0, parts), (n, -1))[:, 0], projective=True) is None
+
+
+def test_dual_decomposition_against_exact_projective_trees() -> None:
+    """Never below the best projective tree where proved optimal; the same where that tree is projective."""
+    rng, same = np.random.default_rng(4), 0
+    for k in range(40):
+        n = 6 + k % 9
+        space = SecondOrderTree([rng.random((n + 1, n)) < 0.6 + 0.4 * np.eye(n + 1, n)], single_root=bool(k % 2))
+        where, scores = space.atoms(0), rng.normal(size=space.n_parts(0))
+        scores[: space.n_atoms(0)] -= 1.5 * np.abs(where.head - where.modifier)  # short arcs: mostly projective
+        exact, _ = space.best_projective(0, scores)
+        found = space.solve(0, scores)
+        assert found.bound >= exact - 1e-6
+        if found.status == "optimal":
+            assert found.value >= exact - 1e-6
+            if tree_fault(space.decode(0, found.parts), projective=True) is None:
+                assert found.value == pytest.approx(exact)
+                same += 1
+    assert same >= 20
 
 
 def test_bad_input(parser: SecondOrderParser) -> None:

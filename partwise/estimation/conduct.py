@@ -30,9 +30,20 @@ class Estimator:
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        """Constructor arguments and their defaults, in order."""
-        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        return {p.name: p.default for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+        """Constructor arguments and their defaults, in order.
+
+        A constructor with ``**others`` hands those to that of its parent class, whose arguments come first.
+        """
+        found: dict[str, Any] = {}
+        for kind in cls.__mro__:
+            if "__init__" not in vars(kind):
+                continue
+            parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]  # type: ignore[misc]
+            own = {p.name: p.default for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+            found = {**own, **found}
+            if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+                break
+        return found
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name; with ``deep`` also those of estimators among them, as name__argument."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,9 @@ class Features(ABC):
     @abstractmethod
     def dim(self) -> int:
         """Number of weights."""
+
+    #: In which type online learners keep θ and its running sum; single precision halves the memory of a hashed table.
+    precision: ClassVar[type[np.floating[Any]]] = np.float64
 
     @property
     def pack(self) -> Any:

@@ -166,6 +166,10 @@ class Learner(ABC):
             return new.objective < best.objective
         return True
 
+    def precision(self, problem: Any) -> Any:
+        """The type of θ while it is learned."""
+        return np.float64
+
     def fit(
         self,
         problem: Problem | Objective,
@@ -191,10 +195,11 @@ class Learner(ABC):
             Continues from it if it exists, and saves to it when due. A run that had come to its end stays so.
         """
         self.check(problem)
+        precision = self.precision(problem)
         return run_passes(
             _Bound(self, problem, score),
             max_passes=self.max_passes,
-            theta=np.zeros(problem.dim) if theta is None else np.array(theta, float),
+            theta=np.zeros(problem.dim, precision) if theta is None else np.asarray(theta, precision),
             score=score,
             patience=patience,
             callbacks=callbacks,

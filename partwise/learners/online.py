@@ -110,6 +110,9 @@ class OnlineLearner(Learner):
     shuffle: bool = True
     trace_objective: bool = False
 
+    def precision(self, problem: Problem) -> Any:
+        return problem.features.precision
+
     def rate(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> float:
         """η, where the rule has one."""
         return 0.0
@@ -118,7 +121,7 @@ class OnlineLearner(Learner):
         return {
             "eta": self.rate(problem, theta, score),
             "v": theta,
-            "w": np.zeros(problem.dim if self.average else 0),
+            "w": np.zeros(problem.dim if self.average else 0, theta.dtype),
             "counters": np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
             "rng": np.random.default_rng(self.random_state).bit_generator.state,
             "zero_start": not theta.any(),
@@ -130,7 +133,7 @@ class OnlineLearner(Learner):
 
     def one_pass(self, problem: Problem, state: State, order: Any) -> None:
         data = problem.data._replace(loss=self.loss_pack(problem.loss))
-        scratch = np.zeros(problem.dim if self.rule == ASCENT else 0)
+        scratch = np.zeros(problem.dim if self.rule == ASCENT else 0, state["v"].dtype)
         problem.run(
             online_pass, data, order, self.rule, self.C, state["eta"], problem.buffers(), scratch,
             state["v"], state["w"], state["counters"],
@@ -159,10 +162,13 @@ class OnlineLearner(Learner):
         return known
 
     def weights(self, state: State) -> Floats:
-        a, total_a, t = state["counters"][:3]
+        a, total_a, t = state["counters"][:3].tolist()  # Python's numbers leave the type of the arrays as it is
         if not self.average or t == 0:
             return a * state["v"]  # type: ignore[no-any-return]
-        return (total_a * state["v"] - state["w"]) / t  # type: ignore[no-any-return]
+        theta = total_a * state["v"]
+        theta -= state["w"]
+        theta /= t
+        return theta  # type: ignore[no-any-return]
 
 
 @register_learner("perceptron")
@@ -225,7 +231,7 @@ class SGD(OnlineLearner):
 
     def _objective(self, problem: Problem, theta: Floats) -> float:
         """Eq. (2) by the loop of the passes itself: another loop would take seconds to compile."""
-        counters, nothing = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]), np.zeros(0)
+        counters, nothing = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]), np.zeros(0, theta.dtype)
         problem.run(
             online_pass, problem.data, np.arange(problem.m), EVALUATE, self.C, 0.0, problem.buffers(), nothing,
             theta, nothing, counters,

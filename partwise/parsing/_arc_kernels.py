@@ -23,43 +23,9 @@ from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
+from partwise.parsing._word_views import MULTIPLIER, N_VIEWS, SPREAD, P, X, mix, salted_views, word_views
 
-__all__ = ["ATTRIBUTES", "VIEWS", "ArcPack", "arc_features", "label_features", "prepare"]
-
-#: What is known of a word, in this order: hashes of strings.
-ATTRIBUTES = ("form", "lemma", "upos", "xpos", "feats", "suffix", "shape")
-FORM, LEMMA, UPOS, XPOS, FEATS, SUFFIX, SHAPE = range(7)
-
-N_VIEWS = 23
-(
-    NOTHING, P, X, W, L_, WX, LP, F, X_X, XX_, X_XX_, P_P, PP_, P_PP_, FX, S, PP, LF, C, L_P, PL_, XX2, X2X,
-) = range(N_VIEWS)  # fmt: skip
-VIEWS = (
-    "", "upos", "xpos", "form", "lemma", "form xpos", "lemma upos", "feats", "xpos-1 xpos", "xpos xpos+1",
-    "xpos-1 xpos xpos+1", "upos-1 upos", "upos upos+1", "upos-1 upos upos+1", "feats xpos", "suffix upos",
-    "upos-1 upos+1", "lemma feats", "shape", "lemma-1 upos", "upos lemma+1", "xpos xpos+1 xpos+2", "xpos-2 xpos-1 xpos",
-)  # fmt: skip
-
-#: Arc templates: (view of the head, view of the modifier).
-ARC_TEMPLATES = np.array([
-    (P, P), (X, X), (W, NOTHING), (L_, NOTHING), (X, NOTHING), (WX, NOTHING), (NOTHING, W), (NOTHING, L_), (NOTHING, X),
-    (NOTHING, WX), (W, X), (X, W), (L_, X), (X, L_), (LP, P), (P, LP), (L_, L_), (LP, LP), (WX, X), (X, WX), (WX, WX),
-    (F, F), (FX, X), (X, FX), (FX, FX), (LP, F), (F, LP), (X_X, X), (XX_, X), (X, X_X), (X, XX_), (XX_, X_X),
-    (X_X, X_X), (XX_, XX_), (X_X, XX_), (X_XX_, X_XX_), (P_P, P_P), (PP_, P_P), (PP_, PP_), (P_P, PP_), (P_PP_, P_PP_),
-    (S, S), (S, X), (X, S), (P_PP_, P), (P, P_PP_), (NOTHING, X_XX_), (X_XX_, NOTHING),
-    (L_P, P), (PL_, P), (P, L_P), (P, PL_), (LP, L_P), (XX2, X_X), (XX_, X2X), (X_XX_, LP), (LP, X_XX_), (FX, LP),
-    (LP, FX),
-])  # fmt: skip
-
-#: Label templates of one word, each with the direction.
-WORD_TEMPLATES = np.array([P, X, W, L_, F, FX, X_X, XX_, X_XX_, S, C, LF, L_P, PL_, XX2, X2X])
-#: Label templates of the two words.
-PAIR_TEMPLATES = np.array([
-    (P, P), (X, X), (L_, P), (P, L_), (L_, L_), (FX, P), (P, FX), (FX, FX), (P, L_P), (L_, L_P), (P, X_XX_), (P, PL_),
-])  # fmt: skip
-
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-SPREAD = np.uint64(0xBF58476D1CE4E5B9)
+__all__ = ["ArcPack", "arc_features", "label_features", "prepare"]
 
 
 class ArcPack(NamedTuple):
@@ -70,60 +36,10 @@ class ArcPack(NamedTuple):
     bits: NDArray[np.uint8]  # (words,) the number of a word's part of speech among the 64 for "between"
     arc_templates: NDArray[np.int64]  # (T, 2)
     word_templates: NDArray[np.int64]  # (U,)
-    pair_templates: NDArray[np.int64]  # (V, 2)
+    pair_templates: NDArray[np.int64]  # (V, 3)
     n_labels: int
     arc_bits: int  # arc weights are θ[:2^arc_bits]
     row_bits: int  # rows of label weights θ[2^arc_bits + r·L:], r < 2^row_bits
-
-
-@kernel
-def _mix(a, b):
-    """A number for the pair (a, b)."""
-    x = (a ^ (b * MULTIPLIER)) + (b >> np.uint64(31)) + np.uint64(0x632BE59BD9B4E019)
-    x = (x ^ (x >> np.uint64(30))) * SPREAD
-    return x ^ (x >> np.uint64(27))
-
-
-@kernel
-def word_views(pack, i, views):
-    """views[t] ← the views of word t, t = 0 being the root; (n + 1, N_VIEWS)."""
-    start = pack.offsets[i]
-    n = pack.offsets[i + 1] - start
-    x = np.empty(n + 3, np.uint64)  # tags with a border on each side and the root at 1
-    p = np.empty(n + 3, np.uint64)
-    x[0], x[1], x[n + 2] = np.uint64(11), np.uint64(12), np.uint64(13)
-    p[0], p[1], p[n + 2] = np.uint64(21), np.uint64(22), np.uint64(23)
-    none = np.uint64(7)
-    for t in range(n):
-        x[t + 2], p[t + 2] = pack.words[start + t, XPOS], pack.words[start + t, UPOS]
-    for t in range(n + 1):
-        w = lemma = f = suffix = shape = np.uint64(7)
-        if t > 0:
-            row = pack.words[start + t - 1]
-            w, lemma, f, suffix, shape = row[FORM], row[LEMMA], row[FEATS], row[SUFFIX], row[SHAPE]
-        a, b, c = x[t], x[t + 1], x[t + 2]
-        q, r, s = p[t], p[t + 1], p[t + 2]
-        v = views[t]
-        v[NOTHING] = np.uint64(1)
-        v[P], v[X], v[W], v[L_], v[F], v[C] = r, b, w, lemma, f, shape
-        v[WX], v[LP], v[FX], v[S], v[LF] = _mix(w, b), _mix(lemma, r), _mix(f, b), _mix(suffix, r), _mix(lemma, f)
-        v[X_X], v[XX_] = _mix(a, b), _mix(_mix(b, c), np.uint64(5))
-        v[X_XX_] = _mix(v[X_X], c)
-        v[P_P], v[PP_] = _mix(q, r), _mix(_mix(r, s), np.uint64(5))
-        v[P_PP_] = _mix(v[P_P], s)
-        v[PP] = _mix(_mix(q, s), np.uint64(6))
-        v[L_P] = _mix(pack.words[start + t - 2, LEMMA] if t > 1 else none, r)
-        v[PL_] = _mix(_mix(r, np.uint64(9)), pack.words[start + t, LEMMA] if t < n else none)
-        v[XX2] = _mix(v[XX_], x[t + 3] if t < n else none)
-        v[X2X] = _mix(_mix(v[X_X], np.uint64(8)), x[t - 1] if t > 0 else none)
-
-
-@kernel
-def salted_views(views, kinds, salt, out):
-    """out[t, k] ← view kinds[k] of word t, told apart by template and side."""
-    for t in range(views.shape[0]):
-        for k in range(kinds.shape[0]):
-            out[t, k] = _mix(views[t, kinds[k]], np.uint64(1000 * salt + k))
 
 
 @kernel
@@ -167,11 +83,15 @@ def arc_features(heads, modifiers, h, m, between, between_views, shift, out):
 
 
 @kernel
-def label_features(heads, modifiers, h, m, shift, out):
-    """out ← rows of the label weights of the pair (h, m)."""
-    way = np.uint64(0x2545F4914F6CDD1D) if h < m else np.uint64(0x6C62272E07BB0142)
+def label_features(heads, modifiers, kinds, h, m, between, shift, out):
+    """out ← rows of the label weights of the pair (h, m); kinds[t] is what template t joins the two words with."""
+    right = h < m
+    way = np.uint64(0x2545F4914F6CDD1D) if right else np.uint64(0x6C62272E07BB0142)
+    length = way * np.uint64(2 * distance_bin(m - h if right else h - m) + 1)
+    inside = way + mix(between, way)
     for t in range(heads.shape[1]):
-        out[t] = np.intp(((heads[h, t] + modifiers[m, t] + way) * MULTIPLIER) >> shift)
+        joined = way if kinds[t] == 0 else (length if kinds[t] == 1 else inside)
+        out[t] = np.intp(((heads[h, t] + modifiers[m, t] + joined) * MULTIPLIER) >> shift)
 
 
 @kernel
@@ -199,8 +119,8 @@ def prepare(pack, i):
     salted_views(views, pack.pair_templates[:, 1], 4, pair_modifiers)
     between = np.empty((n + 1, 4), np.uint64)
     for t in range(n + 1):
-        between[t, 2], between[t, 3] = _mix(views[t, X], np.uint64(5003)), _mix(views[t, X], np.uint64(5004))
-        between[t, 0], between[t, 1] = _mix(views[t, P], np.uint64(5001)), _mix(views[t, P], np.uint64(5002))
+        between[t, 2], between[t, 3] = mix(views[t, X], np.uint64(5003)), mix(views[t, X], np.uint64(5004))
+        between[t, 0], between[t, 1] = mix(views[t, P], np.uint64(5001)), mix(views[t, P], np.uint64(5002))
     salted = np.empty((n + 1, n_words), np.uint64)
     shift = np.uint64(64 - pack.row_bits)
     head_rows, modifier_rows = np.empty((n + 1, 2, n_words), np.int64), np.empty((n + 1, 2, n_words), np.int64)
@@ -224,6 +144,19 @@ def gather_rows(theta, base, n_labels, rows, out):
                     out[t, d, b] += theta[o + b]
 
 
+@kernel
+def sum_rows(theta, base, rows, out):
+    """out ← Σ_k row rows[k] of the label weights, in their own precision: most of the time of parsing goes here."""
+    width = np.uintp(out.shape[0])
+    o = np.uintp(base + rows[0] * out.shape[0])
+    for b in range(width):
+        out[b] = theta[o + b]
+    for k in range(1, rows.shape[0]):
+        o = np.uintp(base + rows[k] * out.shape[0])
+        for b in range(width):
+            out[b] += theta[o + b]
+
+
 @feature_parts.register(ArcPack)
 def _(features, i):
     n = features.offsets[i + 1] - features.offsets[i]
@@ -236,12 +169,12 @@ def _(features, i, theta, scores, at):
     n, L = features.offsets[i + 1] - start, features.n_labels
     heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows = prepare(features, i)
     base = 1 << features.arc_bits
-    of_head, of_modifier = np.empty((n + 1, 2, L)), np.empty((n + 1, 2, L))
+    of_head, of_modifier, of_pair = np.empty((n + 1, 2, L)), np.empty((n + 1, 2, L)), np.empty(L, theta.dtype)
     if L > 1:
         gather_rows(theta, base, L, head_rows, of_head)
         gather_rows(theta, base, L, modifier_rows, of_modifier)
     places = np.empty(2 * heads.shape[1] + 128, np.int64)
-    rows = np.empty(pair_heads.shape[1], np.int64)
+    rows, kinds = np.empty(pair_heads.shape[1], np.int64), features.pair_templates[:, 2]
     arc_shift, row_shift = np.uint64(64 - features.arc_bits), np.uint64(64 - features.row_bits)
     for m in range(1, n + 1):
         for side in range(2):
@@ -258,13 +191,10 @@ def _(features, i, theta, scores, at):
                     scores[o] = total
                 else:
                     d = 1 if h < m else 0
-                    label_features(pair_heads, pair_modifiers, h, m, row_shift, rows)
+                    label_features(pair_heads, pair_modifiers, kinds, h, m, inside, row_shift, rows)
+                    sum_rows(theta, base, rows, of_pair)
                     for b in range(np.uintp(L)):
-                        scores[o + b] = total + of_head[h, d, b] + of_modifier[m, d, b]
-                    for k in range(rows.shape[0]):
-                        p = np.uintp(base + rows[k] * L)
-                        for b in range(np.uintp(L)):
-                            scores[o + b] += theta[p + b]
+                        scores[o + b] = total + of_head[h, d, b] + of_modifier[m, d, b] + of_pair[b]
                 if h > 0:
                     inside |= np.uint64(1) << np.uint64(features.bits[start + h - 1])
                 h += -1 if side == 0 else 1
@@ -309,7 +239,7 @@ def _scatter(features, i, parts, at, step, theta, clear):
     base = 1 << features.arc_bits
     of_head, of_modifier = np.zeros((n + 1, 2, L)), np.zeros((n + 1, 2, L))
     places = np.empty(2 * heads.shape[1] + 128, np.int64)
-    rows = np.empty(pair_heads.shape[1], np.int64)
+    rows, kinds = np.empty(pair_heads.shape[1], np.int64), features.pair_templates[:, 2]
     arc_shift, row_shift = np.uint64(64 - features.arc_bits), np.uint64(64 - features.row_bits)
     norm = 0.0
     for m in range(1, n + 1):
@@ -331,7 +261,7 @@ def _scatter(features, i, parts, at, step, theta, clear):
                         for b in range(np.uintp(L)):
                             of_head[h, d, b] += parts[o + b]
                             of_modifier[m, d, b] += parts[o + b]
-                        label_features(pair_heads, pair_modifiers, h, m, row_shift, rows)
+                        label_features(pair_heads, pair_modifiers, kinds, h, m, inside, row_shift, rows)
                         for k in range(rows.shape[0]):
                             norm += touch_row(theta, base + rows[k] * L, parts, o, L, step, clear)
                 if h > 0:

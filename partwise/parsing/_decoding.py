@@ -15,7 +15,7 @@ from partwise.features.base import feature_scores
 from partwise.structures._arborescence_space import arc_number
 from partwise.structures.base import argmax, marginals, part_count, work_size
 
-__all__ = ["arc_probabilities", "best_trees", "in_blocks", "tree_log_probabilities"]
+__all__ = ["arc_probabilities", "best_trees", "in_blocks", "shaped", "tree_log_probabilities"]
 
 RISK = 1
 
@@ -91,6 +91,15 @@ def tree_log_probabilities(space, features, theta, beta, numbers, start, stop, o
         for j in range(space.offsets[i], space.offsets[i + 1]):
             total += scores[numbers[j]]
         out[i] = total - marginals(space, i, scores, work, parts)
+
+
+def shaped(packed: NDArray[Any], lengths: NDArray[np.int64], n_labels: int | None) -> list[NDArray[Any]]:
+    """(n + 1, n) tables of arcs, one per sentence, out of the array that holds them all; (n + 1, n, L) with labels."""
+    last = () if n_labels is None else (n_labels,)
+    sizes = (lengths + 1) * lengths * (n_labels or 1)
+    return [
+        part.reshape(n + 1, n, *last) for n, part in zip(lengths, np.split(packed, np.cumsum(sizes)[:-1]), strict=True)
+    ]
 
 
 def in_blocks(offsets: NDArray[np.int64], n_jobs: int, task: Callable[[int, int], Any]) -> None:

@@ -15,6 +15,18 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
 from partwise.parsing._arc_kernels import (
+    ArcPack,
+    arc_features,
+    distance_bin,
+    gather_rows,
+    label_features,
+    prepare,
+    scatter_rows,
+    sum_rows,
+    touch,
+    touch_row,
+)
+from partwise.parsing._word_views import (
     FX,
     L_,
     LP,
@@ -24,22 +36,13 @@ from partwise.parsing._arc_kernels import (
     X_X,
     X_XX_,
     XX_,
-    ArcPack,
     F,
     P,
     W,
     X,
-    arc_features,
-    distance_bin,
-    gather_rows,
-    label_features,
-    prepare,
     salted_views,
-    scatter_rows,
-    touch,
-    touch_row,
     word_views,
-)
+)  # fmt: skip
 from partwise.structures._second_order_space import SecondOrderSpace, child, layout
 
 __all__ = ["SecondOrderPack"]
@@ -172,7 +175,7 @@ def _arcs(features, i, lay, theta, values, at, step, mode):
     heads, modifiers, pair_heads, pair_modifiers, between, head_rows, modifier_rows = prepare(pack, i)
     inside = _between(pack, i)
     base = 1 << pack.arc_bits
-    of_head, of_modifier = np.zeros((n + 1, 2, L)), np.zeros((n + 1, 2, L))
+    of_head, of_modifier, of_pair = np.zeros((n + 1, 2, L)), np.zeros((n + 1, 2, L)), np.empty(L, theta.dtype)
     if mode == SCORE and L > 1:
         gather_rows(theta, base, L, head_rows, of_head)
         gather_rows(theta, base, L, modifier_rows, of_modifier)
@@ -200,14 +203,11 @@ def _arcs(features, i, lay, theta, values, at, step, mode):
             if mode == SCORE:
                 values[o] = total
             continue
-        label_features(pair_heads, pair_modifiers, h, m, row_shift, rows)
+        label_features(pair_heads, pair_modifiers, pack.pair_templates[:, 2], h, m, inside[h, m], row_shift, rows)
         if mode == SCORE:
+            sum_rows(theta, base, rows, of_pair)
             for b in range(np.uintp(L)):
-                values[o + b] = total + of_head[h, d, b] + of_modifier[m, d, b]
-            for k in range(rows.shape[0]):
-                p = np.uintp(base + rows[k] * L)
-                for b in range(np.uintp(L)):
-                    values[o + b] += theta[p + b]
+                values[o + b] = total + of_head[h, d, b] + of_modifier[m, d, b] + of_pair[b]
         else:
             for b in range(np.uintp(L)):
                 of_head[h, d, b] += values[o + b]

@@ -10,6 +10,7 @@ import numpy as np
 from partwise.estimation.contribution import Contribution
 from partwise.exceptions import InputError
 from partwise.parsing import _arc_kernels as kernels
+from partwise.parsing._word_views import VIEWS
 from partwise.parsing.conllu import DependencySentence
 
 __all__ = ["ArcExplanation", "explain_arc"]
@@ -49,7 +50,7 @@ def arc_weights(parser: Any, sentence: DependencySentence, head: int, word: int)
     count = kernels.arc_features(heads, modifiers, head, word, np.uint64(inside), between, shift, places)
     names = []
     for a, b in pack.arc_templates.tolist():
-        sides = [f"{side} {view}" for side, view in (("head", kernels.VIEWS[a]), ("word", kernels.VIEWS[b])) if view]
+        sides = [f"{side} {view}" for side, view in (("head", VIEWS[a]), ("word", VIEWS[b])) if view]
         names += [", ".join(sides), ", ".join([*sides, "distance"])]
     for bit in sorted(tags):
         names += [f"between upos {tags[bit]}", f"between xpos {tags[bit]}"]

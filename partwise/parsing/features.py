@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 
 from partwise.exceptions import ParameterError
 from partwise.features.base import Features
-from partwise.parsing._arc_kernels import ARC_TEMPLATES, ATTRIBUTES, PAIR_TEMPLATES, WORD_TEMPLATES, ArcPack
+from partwise.parsing._arc_kernels import ArcPack
 from partwise.parsing._second_order_features import GRAND_TEMPLATES, SIBLING_TEMPLATES, SecondOrderPack
+from partwise.parsing._word_views import ARC_TEMPLATES, ATTRIBUTES, PAIR_TEMPLATES, WORD_TEMPLATES
 from partwise.parsing.conllu import DependencySentence
 from partwise.structures.second_order import SecondOrderTree
 
 __all__ = ["ArcFeatures", "SecondOrderFeatures", "WordEncoder"]
+
+
+#: Morphology by which words govern and agree, as UD and CoNLL-X treebanks name it, in lower case.
+CASE, AGREEMENT, VERB_FORM = ("case",), ("gender", "number", "person"), ("verbform", "mood", "tense", "voice")
 
 
 def _hash(text: str) -> int:
@@ -75,11 +80,16 @@ class WordEncoder:
         shape = "".join(
             "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in form[:1] + form[-1:]
         )
+        morphology = dict(pair.lower().partition("=")[::2] for pair in kept.split("|"))
+        case, agreement, verb = (
+            "|".join(morphology.get(name, "") for name in names) for names in (CASE, AGREEMENT, VERB_FORM)
+        )
         known_form = form if form in self.known["form"] else "\0"
         known_lemma = lemma if lemma in self.known["lemma"] else "\0"
         return [
             _hash("w" + known_form), _hash("l" + known_lemma), _hash("p" + upos), _hash("x" + xpos), _hash("f" + kept),
             _hash("s" + form.lower()[-3:]), _hash("c" + shape),
+            _hash("k" + case), _hash("g" + agreement), _hash("v" + verb),
         ]  # fmt: skip
 
 
@@ -93,6 +103,8 @@ class ArcFeatures(Features):
     n_labels : int
     arc_bits, row_bits : int
     """
+
+    precision = np.float32
 
     def __init__(
         self,
@@ -124,6 +136,8 @@ class ArcFeatures(Features):
 
 class SecondOrderFeatures(Features):
     """s of labelled candidate arcs, siblings and grandparents, from the tables of :class:`ArcFeatures`."""
+
+    precision = np.float32
 
     def __init__(self, arcs: ArcFeatures, space: SecondOrderTree) -> None:
         self.arcs = arcs

@@ -14,7 +14,15 @@ from partwise.exceptions import InputError
 from partwise.parsing.conllu import DependencySentence
 from partwise.structures.arborescence import Arborescence, tree_fault
 
-__all__ = ["Constraint", "GoldTrees", "constrained_trees", "gold_trees", "part_numbers", "relations_of"]
+__all__ = [
+    "Constraint",
+    "GoldTrees",
+    "constrained_trees",
+    "gold_trees",
+    "labelled_heads",
+    "part_numbers",
+    "relations_of",
+]
 
 Constraint = Mapping[int, int | tuple[int, str]] | None
 
@@ -27,11 +35,8 @@ class GoldTrees:
 
     def outputs(self, space: Arborescence, X: Sequence[DependencySentence], relations: Sequence[str] | None) -> Any:
         """Outputs for a Problem: a tree per sentence, or the space of those that agree with what is known."""
-        number = {relation: k for k, relation in enumerate(relations or ())}
         if self.complete:
-            if relations is None:
-                return [sentence.heads for sentence in X]
-            return [np.stack([s.heads, [number[r] for r in s.column("deprel")]], axis=1) for s in X]
+            return labelled_heads(X, relations)
         known: list[Constraint] = []
         for sentence in X:
             rows = enumerate(sentence.words, 1)
@@ -81,20 +86,22 @@ def relations_of(X: Iterable[DependencySentence]) -> list[str]:
 def part_numbers(X: Sequence[DependencySentence], relations: Sequence[str] | None) -> NDArray[np.int64]:
     """The parts of the sentences' trees, one per word, side by side."""
     space = Arborescence([len(s) for s in X], None if relations is None else len(relations))
-    number = {relation: k for k, relation in enumerate(relations or ())}
-    trees = []
+    return space.encode_all(labelled_heads(X, relations))[1].astype(np.int64)
+
+
+def labelled_heads(X: Sequence[DependencySentence], relations: Sequence[str] | None) -> list[NDArray[np.int64]]:
+    """Heads (n,) of every sentence, or heads and numbers of relations (n, 2)."""
+    if relations is None:
+        return [sentence.heads for sentence in X]
+    number, trees = {relation: k for k, relation in enumerate(relations)}, []
     for i, sentence in enumerate(X):
-        heads = sentence.heads
-        if relations is None:
-            trees.append(heads)
-            continue
-        labels = [number.get(r, -1) for r in sentence.column("deprel")]
+        labels = [number.get(relation, -1) for relation in sentence.column("deprel")]
         if min(labels) < 0:
             name = sentence.source or f"sentence {i}"
             m = int(np.argmin(labels))
             raise InputError(f"{name}: relation {sentence.column('deprel')[m]!r} of word {m + 1} is not in the model")
-        trees.append(np.stack([heads, labels], axis=1))
-    return space.encode_all(trees)[1].astype(np.int64)
+        trees.append(np.stack([sentence.heads, labels], axis=1))
+    return trees
 
 
 def constrained_trees(

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.batch import Batch
 from partwise.estimation.base import thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
@@ -19,7 +20,7 @@ from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.metrics.probabilities import Calibration, calibration
-from partwise.parsing._decoding import RISK, arc_probabilities, best_trees, in_blocks, tree_log_probabilities
+from partwise.parsing._decoding import RISK, arc_probabilities, best_trees, in_blocks, shaped, tree_log_probabilities
 from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import ArcFeatures, WordEncoder
 from partwise.parsing.gold import Constraint, constrained_trees, gold_trees, part_numbers, relations_of
@@ -31,6 +32,7 @@ from partwise.structures.arborescence import Arborescence
 __all__ = ["DependencyParser", "ParsedTree"]
 
 Floats = NDArray[np.float64]
+NBEST_BLOCK = 20  # sentences whose k best trees are in memory at a time
 
 
 class ParsedTree(DependencySentence):
@@ -90,7 +92,7 @@ class DependencyParser(LearnedEstimator):
         learner_options: dict[str, Any] | None = None,
         patience: int | None = None,
         arc_bits: int = 24,
-        row_bits: int = 18,
+        row_bits: int = 19,
         random_state: int = 0,
         n_jobs: int = 1,
         verbose: int = 0,
@@ -255,11 +257,7 @@ class DependencyParser(LearnedEstimator):
                 space.pack, features.pack, self.theta_, 1.0 / self.temperature_, a, b, offsets, arcs, labelled, parts
             ),
         )
-        found = []
-        for n, a, b in zip(space.lengths.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-            shape = (n + 1, n, n_labels) if labelled else (n + 1, n)
-            found.append((parts[a * n_labels : b * n_labels] if labelled else arcs[a:b]).reshape(shape))
-        return found
+        return shaped(parts if labelled else arcs, space.lengths, n_labels if labelled else None)
 
     def predict_log_proba(self, X: Sequence[DependencySentence]) -> Floats:
         """log p of the whole tree that each sentence has, shape (n,)."""
@@ -279,35 +277,47 @@ class DependencyParser(LearnedEstimator):
     def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
         """The k best trees of every sentence, best first, each with its probability."""
         sentences = self._checked(X)
-        space, features, beta = self._space(sentences), self._features(sentences), 1.0 / self.temperature_
+        found: list[list[ParsedTree]] = []
+        for start in range(0, len(sentences), NBEST_BLOCK):
+            found += self._nbest(sentences[start : start + NBEST_BLOCK], k)
+        return found
+
+    def _nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
+        space, features, beta = self._space(X), self._features(X), 1.0 / self.temperature_
+        batch = Batch(space, features, n_threads=thread_count(self.n_jobs))
+        log_partitions, ranked = batch.marginals(self.theta_, beta).log_partitions, batch.kbest(self.theta_, k)
+        probabilities = np.exp(beta * ranked.values - log_partitions[:, None])
         found = []
-        for i, sentence in enumerate(sentences):
-            scores = beta * features.scores(i, self.theta_)
-            log_partition, _ = space.marginals(i, scores)
+        for i, sentence in enumerate(X):
             trees = []
-            for parts in space.kbest(i, scores, k):
+            for parts, probability in zip(
+                batch.of(i, ranked.parts)[: ranked.counts[i]], probabilities[i], strict=False
+            ):
                 y = space.decode(i, parts)
                 heads, labels = (y[:, 0], [self.relations_[b] for b in y[:, 1]]) if self.labelled else (y, None)
                 tree = sentence.with_tree(heads.tolist(), labels)
-                ranked = ParsedTree(tree.rows, tree.comments, tree.source)
-                ranked.probability = float(np.exp(scores[parts > 0].sum() - log_partition))
-                trees.append(ranked)
+                ranked_tree = ParsedTree(tree.rows, tree.comments, tree.source)
+                ranked_tree.probability = float(probability)
+                trees.append(ranked_tree)
             found.append(trees)
         return found
 
     def calibrate(self, X: Sequence[DependencySentence]) -> Self:
         """Choose ``temperature_`` so that the gold trees of held-out sentences are most probable."""
-        import scipy.optimize
-
         sentences = self._checked(X)
         space, features = self._space(sentences), self._features(sentences)
         numbers = part_numbers(sentences, self.relations_ if self.labelled else None)
+        return self._find_temperature(lambda: -float(self._log_proba(space, features, numbers).sum()))
 
-        def loss(log_temperature: float) -> float:
+    def _find_temperature(self, loss: Callable[[], float]) -> Self:
+        """The ``temperature_`` at which the loss is least."""
+        import scipy.optimize
+
+        def at(log_temperature: float) -> float:
             self.temperature_ = float(np.exp(log_temperature))
-            return -float(self._log_proba(space, features, numbers).sum())
+            return loss()
 
-        best = scipy.optimize.minimize_scalar(loss, bounds=(-7.0, 4.0), method="bounded", options={"xatol": 0.01})
+        best = scipy.optimize.minimize_scalar(at, bounds=(-7.0, 4.0), method="bounded", options={"xatol": 0.01})
         self.temperature_ = float(np.exp(best.x))
         return self
 

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise._compile import kernel
 from partwise.estimation.base import thread_count
+from partwise.estimation.conduct import check_is_fitted
 from partwise.exceptions import InputError, ParameterError
-from partwise.features.base import feature_scores
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
-from partwise.parsing._decoding import in_blocks
+from partwise.parsing._decoding import in_blocks, shaped
+from partwise.parsing._second_order_decoding import Believed, Certified, belief_tables, second_order_trees
 from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import SecondOrderFeatures
-from partwise.parsing.gold import Constraint
+from partwise.parsing.gold import Constraint, labelled_heads
 from partwise.parsing.metrics import attachment_scores
 from partwise.parsing.parser import DependencyParser
 from partwise.problem import Problem
-from partwise.structures._second_order_kernels import best_labels, decompose
-from partwise.structures._second_order_space import layout
 from partwise.structures.second_order import SecondOrderTree
 
 __all__ = ["Certified", "SecondOrderParser"]
@@ -33,44 +31,14 @@ Floats = NDArray[np.float64]
 BLOCK = 500  # sentences whose candidate arcs are in memory at a time in prediction
 
 
-class Certified(NamedTuple):
-    """Scores of the trees found and upper bounds of all trees' scores, one per sentence."""
-
-    values: Floats
-    bounds: Floats
-    iterations: NDArray[np.int64]
-
-    @property
-    def optimal(self) -> NDArray[np.bool_]:
-        """Which trees are proved to be the best over the candidate arcs."""
-        return self.bounds - self.values <= 1e-6 * (1.0 + np.abs(self.values))
-
-
-@kernel
-def second_order_trees(space, features, theta, start, stop, heads, labels, values, bounds, iterations):
-    """The best tree that dual decomposition finds of instances start:stop, with its certificate."""
-    for i in range(start, stop):
-        scores = np.empty(space.parts[i + 1] - space.parts[i])
-        feature_scores(features, i, theta, scores, 0)
-        lay = layout(space, i)
-        first = space.offsets[i]
-        n, count = space.offsets[i + 1] - first, lay.heads.shape[0]
-        arc_scores, best, tree = np.empty(count), np.empty(count, np.int64), np.zeros(n + 1, np.int64)
-        best_labels(lay, space.n_labels, scores, arc_scores, best)
-        values[i], bounds[i], iterations[i] = decompose(
-            lay, n, arc_scores, scores, space.single_root, space.max_iterations, tree
-        )
-        for m in range(1, n + 1):
-            heads[first + m - 1], labels[first + m - 1] = lay.heads[tree[m]], best[tree[m]]
-
-
 class SecondOrderParser(DependencyParser):
     """argmax over trees of Σ arcs + Σ consecutive siblings + Σ grandparents, section 3.2 of Martins et al. (2010).
 
     A first-order :class:`DependencyParser` is trained first. It leaves at most ``max_heads`` heads per word (those with
     at least ``threshold`` times the probability of the best one, and those of its best tree), and its weights are where
     training goes on from. Trees are found by dual decomposition; :meth:`certificates` tells which are proved to be the
-    best. Probabilities, n-best lists and explanations are those of the first-order model, ``pruner_``.
+    best. Probabilities are the beliefs of loopy belief propagation; n-best lists and explanations are those of the
+    first-order model, ``pruner_``.
 
     Parameters
     ----------
@@ -101,25 +69,9 @@ class SecondOrderParser(DependencyParser):
         threshold: float = 1e-4,
         max_iterations: int = 200,
         pruner_passes: int = 5,
-        single_root: bool | None = None,
-        labelled: bool = True,
-        loss: Any = None,
-        learner: Any = "dca",
-        C: float = 0.01,
-        max_passes: int | None = None,
-        learner_options: dict[str, Any] | None = None,
-        patience: int | None = None,
-        arc_bits: int = 24,
-        row_bits: int = 18,
-        random_state: int = 0,
-        n_jobs: int = 1,
-        verbose: int = 0,
+        **first_order: Any,
     ) -> None:
-        super().__init__(
-            single_root=single_root, labelled=labelled, loss=loss, learner=learner, C=C, max_passes=max_passes,
-            learner_options=learner_options, patience=patience, arc_bits=arc_bits, row_bits=row_bits,
-            random_state=random_state, n_jobs=n_jobs, verbose=verbose,
-        )  # fmt: skip
+        super().__init__(**first_order)
         self.max_heads, self.threshold = max_heads, threshold
         self.max_iterations, self.pruner_passes = max_iterations, pruner_passes
 
@@ -129,6 +81,8 @@ class SecondOrderParser(DependencyParser):
             raise ParameterError("max_heads", "SecondOrderParser", "at least 1", self.max_heads)
         if not 0 <= self.threshold < 1:
             raise ParameterError("threshold", "SecondOrderParser", "in [0, 1)", self.threshold)
+        if self.projective:
+            raise ParameterError("projective", "SecondOrderParser", "False", self.projective)
         for name in ("max_iterations", "pruner_passes"):
             if not getattr(self, name) >= 1:
                 raise ParameterError(name, "SecondOrderParser", "at least 1", getattr(self, name))
@@ -151,17 +105,29 @@ class SecondOrderParser(DependencyParser):
             if not sentence.has_tree:
                 raise InputError(f"{sentence.source or f'sentence {i}'}: every word needs a head here")
         held_out = None if dev is None else (dev, None)
-        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, held_out=dev)
+        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, held_out=dev, pruner=pruner)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
-        self.pruner_ = self._first_order().set_params(max_passes=self.pruner_passes).fit(X)
-        dev = data.get("held_out")
-        self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
+        dev, given = data["held_out"], data["pruner"]
+        if given is None:
+            self.pruner_ = self._first_order().set_params(max_passes=self.pruner_passes).fit(X)
+            self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
+        else:
+            self.pruner_ = self._checked_pruner(given)
         self._share()
+        self.temperature_ = self.pruner_.temperature_
         space, features = self._second_order(X, gold=True)
-        number = {relation: k for k, relation in enumerate(self.relations_)}
-        gold = [s.heads if not self.labelled else _labelled(s, number) for s in X]
+        gold = labelled_heads(X, self.relations_ if self.labelled else None)
         return Problem(space, features, gold, loss, n_threads=thread_count(self.n_jobs))
+
+    def _checked_pruner(self, pruner: DependencyParser) -> DependencyParser:
+        """A first-order parser of the same features and labels; anything else would score other arcs."""
+        check_is_fitted(pruner, "theta_")
+        for name in ("labelled", "arc_bits", "row_bits"):
+            if getattr(pruner, name) != getattr(self, name):
+                want = f"a parser with {name}={getattr(self, name)!r}"
+                raise ParameterError("pruner", "SecondOrderParser.fit", want, getattr(pruner, name))
+        return pruner
 
     def _start(self, problem: Problem, X: Any, y: Any, dev: Any) -> Result | None:
         return Result(self.pruner_.theta_.astype(float), [], None, "max_passes", 0)
@@ -179,7 +145,6 @@ class SecondOrderParser(DependencyParser):
         """What both models have in common."""
         first = self.pruner_
         self.relations_, self.single_root_, self.encoder_ = first.relations_, first.single_root_, first.encoder_
-        self.temperature_ = first.temperature_
 
     # pruning
 
@@ -278,37 +243,72 @@ class SecondOrderParser(DependencyParser):
         return self._all(X)[1]
 
     def predict_beliefs(
-        self, X: Sequence[DependencySentence], *, temperature: float = 1.0
-    ) -> tuple[list[Floats], NDArray[np.bool_]]:
-        """((n + 1, n) beliefs in arcs by loopy belief propagation, whether it converged) of every sentence."""
-        sentences = self._checked(X)
-        space, features = self._second_order(sentences)
-        found, converged = [], np.zeros(len(sentences), bool)
-        for i, sentence in enumerate(sentences):
-            answer = space.beliefs(i, features.scores(i, self.theta_) / temperature)
-            table, where = np.zeros((len(sentence) + 1, len(sentence))), space.atoms(i)
-            np.add.at(table, (where.head, where.modifier - 1), answer.parts[: space.n_atoms(i)])
-            found.append(table)
-            converged[i] = answer.converged
-        return found, converged
+        self, X: Sequence[DependencySentence], *, labelled: bool = False
+    ) -> tuple[list[Floats], Believed]:
+        """Beliefs in arcs by loopy belief propagation, and its own account: rounds, and whether it converged.
+
+        (n + 1, n) per sentence with heads 0..n as rows; where ``labelled``, (n + 1, n, L). Pruned arcs have none.
+        """
+        sentences, tables, accounts = self._checked(X), [], []
+        for start in range(0, len(sentences), BLOCK):
+            block = sentences[start : start + BLOCK]
+            more, account = self._believe(block, *self._second_order(block), labelled)
+            tables += more
+            accounts.append(account)
+        if not accounts:
+            return [], Believed(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, bool))
+        return tables, Believed(*(np.concatenate(column) for column in zip(*accounts, strict=True)))
+
+    def _believe(
+        self, X: Sequence[DependencySentence], space: SecondOrderTree, features: SecondOrderFeatures, labelled: bool
+    ) -> tuple[list[Floats], Believed]:
+        n_labels = len(self.relations_)
+        offsets = np.append(0, np.cumsum((space.lengths + 1) * space.lengths))
+        arcs, parts = np.zeros(offsets[-1]), np.zeros(int(offsets[-1]) * n_labels if labelled else 0)
+        found = Believed(np.zeros(len(X)), np.zeros(len(X), np.int64), np.zeros(len(X), bool))
+        beta = 1.0 / self.temperature_
+        in_blocks(
+            space.pack.offsets,
+            thread_count(self.n_jobs),
+            lambda a, b: belief_tables(
+                space.pack, features.pack, self.theta_, beta, a, b, offsets, arcs, labelled, parts, found
+            ),
+        )
+        return shaped(parts if labelled else arcs, space.lengths, n_labels if labelled else None), found
 
     def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
-        """Those of the first-order model."""
-        return self.pruner_.predict_marginals(self._checked(X), labelled=labelled)
+        """P(h is the head of m) as loopy belief propagation has it; :meth:`predict_beliefs` says where it failed."""
+        return self.predict_beliefs(X, labelled=labelled)[0]
 
     def predict_log_proba(self, X: Sequence[DependencySentence]) -> Floats:
-        """Those of the first-order model."""
-        return self.pruner_.predict_log_proba(self._checked(X))
+        """log p of the whole tree that each sentence has, by Bethe's log-partition; −inf where an arc was pruned."""
+        sentences, out = self._checked(X), np.full(len(X), -np.inf)
+        for start in range(0, len(sentences), BLOCK):
+            block = sentences[start : start + BLOCK]
+            space, features = self._second_order(block)
+            account = self._believe(block, space, features, False)[1]
+            golds = labelled_heads(block, self.relations_ if self.labelled else None)
+            for i, tree in enumerate(golds):
+                if space.holds(i, tree):
+                    score = features.scores(i, self.theta_) @ space.encode(i, tree) / self.temperature_
+                    out[start + i] = score - account.log_partitions[i]
+        return out
 
     def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[Any]:
         """Those of the first-order model."""
         return self.pruner_.predict_nbest(self._checked(X), k)
 
     def calibrate(self, X: Sequence[DependencySentence]) -> Self:
-        """Calibrate the first-order model."""
-        self.pruner_.calibrate(self._checked(X))
-        self.temperature_ = self.pruner_.temperature_
-        return self
+        """Choose ``temperature_`` so that the gold heads of held-out sentences get the most belief."""
+        sentences = self._checked(X)
+        places = [(s.heads, np.arange(len(s))) for s in sentences]
+
+        def loss() -> float:
+            tables = self.predict_marginals(sentences)
+            held = np.concatenate([table[place] for table, place in zip(tables, places, strict=True)])
+            return -float(np.log(np.maximum(held, 1e-6)).sum())
+
+        return self._find_temperature(loss)
 
     def explain(
         self, sentence: DependencySentence, word: int, head: int | None = None, rival: int | None = None
@@ -329,7 +329,3 @@ class SecondOrderParser(DependencyParser):
         first = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("pruner/")}
         self.pruner_ = DependencyParser.from_state(header["pruner"], first)
         self._share()
-
-
-def _labelled(sentence: DependencySentence, number: dict[str, int]) -> NDArray[np.int64]:
-    return np.stack([sentence.heads, [number[relation] for relation in sentence.column("deprel")]], axis=1)
