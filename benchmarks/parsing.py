@@ -5,8 +5,9 @@
     python -m benchmarks.parsing ud_greek_gdt/el_gdt-ud-{}.conllu
     python -m benchmarks.parsing ddt_danish/ddt_{}.conll --tags predicted --columns upos --order 1
 
-Gold tags, lemmas and features unless they are predicted; punctuation counts. The pass that is best on dev is kept. CPU seconds of one thread. TurboParser, measured on the same columns
-(5 epochs, labelled): EWT 87.00/85.24 arc-factored and 89.39/87.32 second order, Danish 84.66/81.05 and 86.16/82.12.
+Gold tags, lemmas and features unless they are predicted; punctuation counts. The pass that is best on dev is kept. CPU
+seconds of one thread. TurboParser, measured on the same columns (5 epochs, labelled): EWT 87.00/85.24 arc-factored and
+89.39/87.32 second order, Danish 84.66/81.05 and 86.16/82.12.
 """
 
 from __future__ import annotations
