@@ -40,6 +40,8 @@ from partwise.learners.smo import HybridEG as HybridEG
 from partwise.learners.subgradient import Subgradient as Subgradient
 from partwise.losses import Loss as Loss
 from partwise.parsing.parser import DependencyParser as DependencyParser
+from partwise.parsing.phrases.parser import PhraseParser as PhraseParser
+from partwise.parsing.phrases.pcfg import TreebankParser as TreebankParser
 from partwise.parsing.second_order import SecondOrderParser as SecondOrderParser
 from partwise.parsing.transitions import TransitionParser as TransitionParser
 from partwise.problem import Problem as Problem

@@ -1,0 +1,1 @@
+"""Phrase structure: bracketed trees, grammars read off treebanks, and the parsers of them."""

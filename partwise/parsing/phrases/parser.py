@@ -1,0 +1,367 @@
+"""PhraseParser: trees of phrases by a discriminative grammar, with probabilities, n-best lists and minimum risk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.batch import Batch
+from partwise.costs import ConstituentCost
+from partwise.estimation.base import thread_count
+from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.learned import LearnedEstimator
+from partwise.estimation.results import result_from_json
+from partwise.exceptions import InputError, ParameterError, StorageError
+from partwise.learners import Learner, Result
+from partwise.learners.base import Callback
+from partwise.losses import LossFunction
+from partwise.parsing.phrases.features import PhraseFeatures
+from partwise.parsing.phrases.metrics import BracketScores, bracket_scores
+from partwise.parsing.phrases.model import Forests, PhraseModel
+from partwise.parsing.phrases.pcfg import check_sentences, check_trees, warn_of_fallbacks
+from partwise.parsing.phrases.storage import model_from_state, model_to_state
+from partwise.parsing.phrases.trees import PhraseTree
+from partwise.problem import Problem
+from partwise.structures.base import score_of
+from partwise.structures.grammar import Grammar
+
+__all__ = ["Constituent", "PhraseParser", "RankedTree"]
+
+Floats = NDArray[np.float64]
+
+#: Sentences whose forests are in memory at once.
+BLOCK = 256
+#: How much the posteriors of rules count beside those of constituents where trees are of equal risk.
+TIE = 1e-3
+
+
+class Constituent(NamedTuple):
+    """A label over the words start … stop − 1 with its probability."""
+
+    start: int
+    stop: int
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class RankedTree:
+    """A tree of an n-best list with its probability."""
+
+    tree: PhraseTree
+    probability: float
+
+
+class PhraseParser(LearnedEstimator):
+    """argmax over trees y of Σ θ·f(x, A, i, j) + Σ θ·f(x, A → B C, i, m, j): Bartlett et al. (2004), Example 2.
+
+    A grammar is read off the trees; its rules have features of the words around their borders instead of
+    probabilities. A coarse pass with the plain grammar drops unlikely spans first; in training, one that has not seen
+    the sentence.
+
+    Parameters
+    ----------
+    vertical, horizontal : int
+        Memory of symbols, see :class:`TreebankParser`.
+    threshold : float
+        Posterior below which the coarse pass drops a symbol over a span.
+    folds : int
+        Into how many folds training trees are divided for the coarse pass; 1: it has seen them all.
+    loss, learner, C, max_passes, learner_options, patience, random_state, n_jobs, verbose
+        As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. The cost is the number of
+        wrong and of missed constituents.
+    bits : int
+        There are 2^bits weights.
+
+    Attributes
+    ----------
+    theta_ : (2^bits,) weights
+    recall_ : Recall
+        What the coarse pass kept of the training trees before their gold was put back.
+    fallbacks_ : int
+        How many sentences of the last prediction had no parse and got a flat tree with the label FALLBACK.
+    result_ : Result with the trace, the certificate and the status
+
+    Examples
+    --------
+    >>> from partwise.parsing import load_sample_phrases
+    >>> parser = PhraseParser(bits=16, max_passes=5).fit(load_sample_phrases("train"))
+    >>> str(parser.predict([["the", "dog", "slept", "."]])[0])
+    '(S (NP (DT the) (NN dog)) (VP (VBD slept)) (. .))'
+    """
+
+    kind = "phrase-parser"
+    usual_loss = "svm"
+
+    def __init__(
+        self,
+        *,
+        vertical: int = 2,
+        horizontal: int = 1,
+        threshold: float = 1e-3,
+        folds: int = 5,
+        loss: Any = None,
+        learner: Any = "dca",
+        C: float = 0.01,
+        max_passes: int | None = None,
+        learner_options: dict[str, Any] | None = None,
+        patience: int | None = None,
+        bits: int = 22,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+    ) -> None:
+        self.vertical, self.horizontal, self.threshold, self.folds = vertical, horizontal, threshold, folds
+        self.loss, self.learner, self.C, self.max_passes = loss, learner, C, max_passes
+        self.learner_options, self.patience, self.bits = learner_options, patience, bits
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
+
+    # training
+
+    def check_settings(self) -> None:
+        """Raise an error for settings that cannot work, before anything is computed."""
+        name = type(self).__name__
+        if self.vertical not in (1, 2):
+            raise ParameterError("vertical", name, "1 or 2", self.vertical)
+        if not self.horizontal >= 0:
+            raise ParameterError("horizontal", name, "at least 0", self.horizontal)
+        if not 0 < self.threshold < 1:
+            raise ParameterError("threshold", name, "between 0 and 1", self.threshold)
+        if not self.folds >= 1:
+            raise ParameterError("folds", name, "at least 1", self.folds)
+        if not 8 <= self.bits <= 28:
+            raise ParameterError("bits", name, "in 8..28", self.bits)
+        super().check_settings()
+
+    def fit(
+        self,
+        X: Sequence[PhraseTree],
+        y: None = None,
+        *,
+        dev: Sequence[PhraseTree] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on trees. Ctrl-C ends training and keeps the best weights so far.
+
+        Parameters
+        ----------
+        X : sequence of PhraseTree
+        y : ignored
+        dev : sequence of PhraseTree, optional
+            Held-out trees: the pass of best labelled F1 on them is kept.
+        callbacks : of (record, θ) → True to stop
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        """
+        held_out = None if dev is None else (dev, None)
+        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint)
+
+    def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
+        trees = check_trees(X)
+        self.model_ = PhraseModel(self.vertical, self.horizontal, self.threshold).fit(trees)
+        n_threads = thread_count(self.n_jobs)
+        folds = min(self.folds, len(trees))
+        space, words, gold, self.recall_ = self.model_.training_forests(trees, folds, n_threads)
+        features = self._features(space, words)
+        return Problem(space, features, gold, loss, ConstituentCost(), n_threads=n_threads)
+
+    @property
+    def _label(self) -> str:
+        return "phrases"
+
+    def _evidence(self, dev: Any) -> object:
+        return None if dev is None else [str(tree) for tree in dev[0]]
+
+    def _features(self, space: Grammar, words: Sequence[Any]) -> PhraseFeatures:
+        return PhraseFeatures(space, words, self.model_.fine.symbols, bits=self.bits)
+
+    def _take(self, result: Result) -> Self:
+        """Weights as a file holds them: single precision, which a table of hashes has no use beyond."""
+        self.theta_ = result.theta.astype(np.float32)
+        self.result_ = replace(result, theta=np.zeros(0))
+        return self
+
+    def _make_score(self, X: Sequence[PhraseTree], y: None) -> Callable[[Floats], float]:
+        sentences = check_sentences(X)
+        forests = self.model_.forests(sentences, thread_count(self.n_jobs))
+        batch = Batch(forests.space, self._features(forests.space, forests.words), n_threads=thread_count(self.n_jobs))
+
+        def score(theta: Floats) -> float:
+            trees = [self.model_.fallback(w, t) for w, t in zip(sentences, forests.tags, strict=True)]
+            for i, rows in zip(forests.parsed, batch.outputs(theta), strict=True):
+                trees[i] = self.model_.tree(rows, sentences[i])
+            return bracket_scores(X, trees).f1 / 100.0
+
+        return score
+
+    # prediction
+
+    def _blocks(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, Forests, Batch]]:
+        """(first sentence, forests, batch) of so many sentences at a time."""
+        n_threads = thread_count(self.n_jobs)
+        for start in range(0, len(sentences), BLOCK):
+            forests = self.model_.forests(sentences[start : start + BLOCK], n_threads)
+            yield (
+                start,
+                forests,
+                Batch(forests.space, self._features(forests.space, forests.words), n_threads=n_threads),
+            )
+
+    def predict(self, X: Sequence[Any], *, decoding: str = "best") -> list[PhraseTree]:
+        """The tree of every sentence, which is a list of words, or a tree whose words are taken.
+
+        Sentences without a parse get a flat tree with the label FALLBACK; ``fallbacks_`` counts them, a warning names
+        the first.
+
+        Parameters
+        ----------
+        X : sequence of sentences
+        decoding : {"best", "risk"}
+            The tree of largest score, or the one with the fewest wrong and missed constituents expected under the
+            model's probabilities.
+        """
+        if decoding not in ("best", "risk"):
+            raise ParameterError("decoding", "predict", "'best' or 'risk'", decoding)
+        check_is_fitted(self, "theta_")
+        sentences = check_sentences(X)
+        trees: list[PhraseTree] = []
+        parsed: list[int] = []
+        for start, forests, batch in self._blocks(sentences):
+            here = sentences[start : start + BLOCK]
+            trees += [self.model_.fallback(w, t) for w, t in zip(here, forests.tags, strict=True)]
+            if not forests.parsed:
+                continue
+            if decoding == "risk":
+                gains = self._gains(forests.space, batch)
+                outputs = Batch(forests.space, n_threads=thread_count(self.n_jobs)).outputs(gains)
+            else:
+                outputs = batch.outputs(self.theta_)
+            for i, rows in zip(forests.parsed, outputs, strict=True):
+                trees[start + i] = self.model_.tree(rows, here[i])
+            parsed += [start + i for i in forests.parsed]
+        self.fallbacks_ = warn_of_fallbacks(sentences, parsed)
+        return trees
+
+    def _gains(self, space: Grammar, batch: Batch) -> Floats:
+        """2p − 1 of every constituent, p that of its label over its span: minus the expected cost, up to a constant."""
+        parts = batch.marginals(self.theta_).parts
+        gains = TIE * parts
+        offset = 0
+        for i in range(len(space)):
+            table, n_atoms = space.atoms(i), space.n_atoms(i)
+            places = np.stack([table.start, table.stop, table.label], axis=1)
+            _, group = np.unique(places, axis=0, return_inverse=True)
+            mass = np.bincount(group.ravel(), weights=parts[offset : offset + n_atoms])[group.ravel()]
+            gains[offset : offset + n_atoms] = 2.0 * mass - 1.0
+            offset += space.n_parts(i)
+        return gains
+
+    def predict_marginals(self, X: Sequence[Any], *, least: float = 0.01) -> list[list[Constituent]]:
+        """The constituents of every sentence with a probability of at least ``least``, in order of start and stop.
+
+        A sentence without a parse has none.
+        """
+        check_is_fitted(self, "theta_")
+        sentences = check_sentences(X)
+        found: list[list[Constituent]] = [[] for _ in sentences]
+        for start, forests, batch in self._blocks(sentences):
+            if not forests.parsed:
+                continue
+            parts, offset = batch.marginals(self.theta_).parts, 0
+            for k, i in enumerate(forests.parsed):
+                table, n_atoms = forests.space.atoms(k), forests.space.n_atoms(k)
+                places = np.stack([table.start, table.stop, table.label], axis=1)
+                spans, group = np.unique(places, axis=0, return_inverse=True)
+                mass = np.bincount(group.ravel(), weights=parts[offset : offset + n_atoms], minlength=len(spans))
+                found[start + i] = [
+                    Constituent(s, e, self.model_.labels[label], float(p))
+                    for (s, e, label), p in zip(spans.tolist(), mass, strict=True)
+                    if p >= least
+                ]
+                offset += forests.space.n_parts(k)
+        return found
+
+    def predict_nbest(self, X: Sequence[Any], k: int) -> list[list[RankedTree]]:
+        """The k best trees of every sentence, best first, each with its probability; none where there is no parse."""
+        check_is_fitted(self, "theta_")
+        sentences = check_sentences(X)
+        found: list[list[RankedTree]] = [[] for _ in sentences]
+        for start, forests, _ in self._blocks(sentences):
+            features = self._features(forests.space, forests.words)
+            for place, i in enumerate(forests.parsed):
+                scores = features.scores(place, self.theta_)
+                log_partition, _ = forests.space.marginals(place, scores)
+                found[start + i] = [
+                    RankedTree(
+                        self.model_.tree(forests.space.decode(place, parts), sentences[start + i]),
+                        float(np.exp(score_of(scores, parts) - log_partition)),
+                    )
+                    for parts in forests.space.kbest(place, scores, k)
+                ]
+        return found
+
+    def predict_log_proba(self, X: Sequence[PhraseTree]) -> Floats:
+        """log p(tree | words) of given trees, shape (n,); −inf where the pruned forest has not got the tree."""
+        check_is_fitted(self, "theta_")
+        trees = check_trees(X)
+        found = np.full(len(trees), -np.inf)
+        for start, forests, _ in self._blocks([tree.words for tree in trees]):
+            features = self._features(forests.space, forests.words)
+            for place, i in enumerate(forests.parsed):
+                rows = self.model_.fine.rows(trees[start + i], self.vertical, self.horizontal)
+                try:
+                    parts = None if rows is None else forests.space.encode(place, rows)
+                except InputError:
+                    parts = None  # pruned
+                if parts is not None:
+                    scores = features.scores(place, self.theta_)
+                    found[start + i] = score_of(scores, parts) - forests.space.marginals(place, scores)[0]
+        return found
+
+    def evaluate(self, X: Sequence[PhraseTree], **how: Any) -> BracketScores:
+        """Labelled brackets of the parser's trees against those of X, by the rules of EVALB."""
+        return bracket_scores(X, self.predict(X, **how))
+
+    def score(self, X: Sequence[PhraseTree], y: None = None) -> float:
+        """Labelled F1 as a share."""
+        return self.evaluate(X).f1 / 100.0
+
+    def explain(self, sentence: Any, start: int, stop: int, label: str) -> Any:
+        """What speaks for and against a label over the words start … stop − 1, template by template."""
+        from partwise.parsing.phrases.explanation import explain_constituent
+
+        check_is_fitted(self, "theta_")
+        (words,) = check_sentences([sentence])
+        return explain_constituent(self, words, start, stop, label)
+
+    # storage
+
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header, arrays = model_to_state(self.model_)
+        return {**header, "recall": list(self.recall_), "dim": len(self.theta_)}, arrays
+
+    def _weight_arrays(self) -> dict[str, NDArray[Any]]:
+        used = np.flatnonzero(self.theta_)
+        return {"places": used.astype(np.int32), "weights": self.theta_[used]}
+
+    def _restore_weights(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        places, weights = np.asarray(arrays["places"]), np.asarray(arrays["weights"], np.float32)
+        if header["dim"] != 1 << self.bits or not np.isfinite(weights).all():
+            raise StorageError("the weights are not those of the features that the settings describe")
+        if len(places) != len(weights) or (len(places) and not 0 <= places.min() <= places.max() < header["dim"]):
+            raise StorageError("the places of the weights are outside of the table")
+        self.theta_ = np.zeros(header["dim"], np.float32)
+        self.theta_[places] = weights
+        self.result_ = result_from_json(header["result"], np.zeros(0))
+
+    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        from partwise.parsing.phrases.model import Recall
+
+        self.model_ = model_from_state(header, arrays, self.vertical, self.horizontal, self.threshold)
+        self.recall_ = Recall(*header["recall"])
