@@ -25,6 +25,7 @@ PAGES = [
     ("custom_structure", "A structure of your own"),
     ("own_scorer", "Scores of your own"),
     ("serving", "Serving a model"),
+    ("scikit_learn", "With scikit-learn and pandas"),
     ("search", "Learning to search"),
     ("cli", "Command line"),
     ("topics", "Topic models"),

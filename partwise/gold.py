@@ -1,16 +1,17 @@
-"""Gold outputs and costs as the kernels see them: sparse vectors of parts, or a smaller space of the same parts."""
+"""Gold outputs, costs and weights as the kernels see them: sparse vectors of parts, or a smaller space of them."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from partwise.losses import add_cost, gold_score, soften, subtract_gold
+from partwise.exceptions import InputError
+from partwise.losses import add_cost, gold_score, loss_bound, loss_parts, soften, subtract_gold
 from partwise.structures.base import part_count
 
-__all__ = ["PartialGold", "SparseParts"]
+__all__ = ["PartialGold", "SparseParts", "Weighted", "checked_weights"]
 
 
 class SparseParts(NamedTuple):
@@ -58,3 +59,37 @@ def _(gold, loss, i, scores, work, spare):
 def _(gold, i, spare, parts):
     for r in range(part_count(gold.space, i)):
         parts[r] -= spare[r]
+
+
+class Weighted(NamedTuple):
+    """w_i L_i: a loss that counts as often as each instance's weight says."""
+
+    loss: Any
+    weights: NDArray[np.float64]  # (m,)
+
+
+@loss_parts.register(Weighted)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    value = loss_parts(loss.loss, space, gold, cost, i, scores, work, parts, spare)
+    weight = loss.weights[i]
+    for r in range(part_count(space, i)):
+        parts[r] *= weight
+    return weight * value
+
+
+@loss_bound.register(Weighted)
+def _(loss, space, gold, cost, i, scores, work, parts, spare):
+    return loss.weights[i] * loss_bound(loss.loss, space, gold, cost, i, scores, work, parts, spare)
+
+
+def checked_weights(weights: ArrayLike, m: int) -> NDArray[np.float64]:
+    """Weights of m instances: finite, ≥ 0, and not all 0."""
+    found = np.ascontiguousarray(weights, float)
+    if found.shape != (m,):
+        raise InputError(f"sample_weight has shape {found.shape}; expected one number per instance, ({m},)")
+    wrong = ~(np.isfinite(found) & (found >= 0))
+    if wrong.any():
+        raise InputError(f"sample_weight of instance {np.argmax(wrong)} is {found[np.argmax(wrong)]}; expected ≥ 0")
+    if not found.any():
+        raise InputError("sample_weight is 0 for every instance: there is nothing to learn from")
+    return found

@@ -23,7 +23,7 @@ from partwise.costs import Cost, Hamming
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.features.base import Features, accumulate, feature_scores
 from partwise.features.given import GivenScores, packed_scores
-from partwise.gold import PartialGold, SparseParts
+from partwise.gold import PartialGold, SparseParts, Weighted, checked_weights
 from partwise.losses import Loss, LossFunction, loss_bound, loss_parts
 from partwise.structures.base import GUARANTEES, Floats, Structure, part_count
 
@@ -96,7 +96,7 @@ def add_blocks(sums, start, stop, total):
 
 
 class Problem:
-    """min_θ λ/2 ‖θ‖² + 1/m Σ_i L(θ; x_i, y_i), eq. (2), without the regulariser, which is the learner's.
+    """min_θ λ/2 ‖θ‖² + 1/m Σ_i w_i L(θ; x_i, y_i), eq. (2), without the regulariser, which is the learner's.
 
     Parameters
     ----------
@@ -114,6 +114,9 @@ class Problem:
     guarantee : str, optional
         How good the oracle of the loss is, in place of what the structure says: "inner" for an argmax that nobody
         vouches for. Certificates follow from it; see ``GUARANTEES``.
+    weights : (m,), optional
+        w_i ≥ 0, how much the loss of each instance counts: 2 is the instance twice, 0 leaves it out. With the same C
+        and λ = 1/(Cm), so that m stays the number of instances.
     """
 
     def __init__(
@@ -127,6 +130,7 @@ class Problem:
         nonnegative: ArrayLike | None = None,
         n_threads: int = 1,
         guarantee: str | None = None,
+        weights: ArrayLike | None = None,
     ) -> None:
         if n_threads < 1:
             raise ParameterError("n_threads", "Problem", "at least 1", n_threads)
@@ -142,12 +146,13 @@ class Problem:
             raise ParameterError("guarantee", "Problem", f"one of {', '.join(GUARANTEES)}", self.guarantee)
         self.m, self.dim = len(space), features.dim
         self.nonnegative = self._nonnegative(nonnegative)
+        self.weights = None if weights is None else checked_weights(weights, self.m)
         gold, costs = self._encode(outputs)
         rescaled = self.loss.rescales_slack
         reason = space.slack_obstacle(costs.offsets, costs.numbers, costs.values) if rescaled else None
         if reason is not None:
             raise InputError(reason)
-        self.data = Data(space.pack, features.pack, gold, costs, self.loss.pack)
+        self.data = Data(space.pack, features.pack, gold, costs, self.weighted(self.loss.pack))
         self._batch = self.data._replace(features=features.batch_pack)
         self._dead = np.flatnonzero(features.live == 0) if features.live is not None else np.zeros(0, np.int64)
         self.compiled = native(self.data)
@@ -223,6 +228,18 @@ class Problem:
                 "loss", "Problem", "one without a cost where gold outputs are partly known", str(self.loss)
             )
         return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
+
+    def weighted(self, pack: Any) -> Any:
+        """A loss for the kernels, multiplied by the weights of the instances where they have some."""
+        return pack if self.weights is None else Weighted(pack, self.weights)
+
+    def reweighted(self, weights: ArrayLike) -> Problem:
+        """The same problem with other weights of the instances; nothing is encoded again."""
+        other = copy.copy(self)
+        other.weights, other._sums = checked_weights(weights, self.m), None
+        other.data = self.data._replace(loss=other.weighted(self.loss.pack))
+        other._batch = self._batch._replace(loss=other.data.loss)
+        return other
 
     @property
     def oracles(self) -> frozenset[str]:
@@ -343,7 +360,8 @@ class Problem:
 
     def digest(self) -> bytes:
         """Of gold outputs, costs and features; the last by the scores that some random weights give."""
-        found = hashlib.blake2b(pack_digest((self.data.gold, self.data.cost)))
+        weights = () if self.weights is None else (self.weights,)
+        found = hashlib.blake2b(pack_digest((self.data.gold, self.data.cost, *weights)))
         theta = np.random.default_rng(0).normal(size=self.dim)
         for i in range(self.m):
             found.update(self.scores(i, theta).tobytes())

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise._threads import Threads
 from partwise.alignment.beliefs import Beliefs, common_words, trained_on_raw_text, word_counts
@@ -36,6 +36,7 @@ from partwise.costs import PartCost
 from partwise.estimation.base import restore, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
+from partwise.estimation.outputs import Outputs, as_instances, as_list
 from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
@@ -181,6 +182,7 @@ class WordAligner(LearnedEstimator):
         dev: tuple[Sequence[SentencePair], Sequence[Any]] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train on sentence pairs X with gold links y. Ctrl-C ends training and keeps the best weights so far.
 
@@ -196,7 +198,10 @@ class WordAligner(LearnedEstimator):
         callbacks : of (record, θ) → True to stop
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
+        sample_weight : (n,), optional
+            How much the loss of each pair counts; C is chosen without.
         """
+        X, y = as_instances(X), as_list(y)
         self.check_settings()
         check_learner(*self._settings(), self.model)
         check_pairs(X)
@@ -214,7 +219,7 @@ class WordAligner(LearnedEstimator):
         if self.selection_ is not None and not self.selection_.improves:
             message = f"gold links have taught no more than raw text: {self.selection_}, whose links predict() returns"
             warnings.warn(message, UserWarning, stacklevel=2)
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
 
     def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
         if self.C is not None:
@@ -292,6 +297,7 @@ class WordAligner(LearnedEstimator):
         Features and search of a block run in one thread, and other blocks in others.
         """
         check_is_fitted(self, "theta_")
+        X = as_instances(X)
         check_pairs(X)
         edges = np.cumsum([len(source) * len(target) for source, target in X], dtype=np.int64)
         ends = np.searchsorted(edges, np.arange(BLOCK_EDGES, edges[-1] if len(edges) else 0, BLOCK_EDGES)) + 1
@@ -310,7 +316,7 @@ class WordAligner(LearnedEstimator):
         check_is_fitted(self, "theta_")
         if self.selection_ is not None and not self.selection_.improves:
             return self.generative_.predict(X)
-        return self._each(X, lambda parts: self._decode(parts, self.theta_))
+        return Outputs(self._each(X, lambda parts: self._decode(parts, self.theta_)))
 
     def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
         """s_jk of every possible link, one (J, K) matrix a pair: above 0 speaks for a link by itself."""
@@ -345,7 +351,7 @@ class WordAligner(LearnedEstimator):
 
     def score(self, X: Sequence[SentencePair], y: Sequence[Any]) -> float:
         """1 − AER, so that more is better."""
-        return 1.0 - alignment_scores(gold_links(X, y), self.predict(X)).aer
+        return 1.0 - alignment_scores(gold_links(as_instances(X), as_list(y)), self.predict(X)).aer
 
     # storage
 

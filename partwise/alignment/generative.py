@@ -21,10 +21,13 @@ from partwise.alignment._training import MODELS, Training, blocks_of_equal_size
 from partwise.alignment._vocabulary import WordIndex
 from partwise.alignment.associations import association
 from partwise.alignment.bitext import Bitext
+from partwise.alignment.gold import gold_links
 from partwise.alignment.matrices import LinkMatrices, LinkPosteriors
+from partwise.alignment.scores import alignment_scores
 from partwise.alignment.symmetrisation import SYMMETRISATIONS, Link, symmetrise
 from partwise.estimation.base import StoredModel, thread_count
 from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.outputs import Outputs, as_instances, as_list
 from partwise.exceptions import InputError, ParameterError, unknown_name
 from partwise.progress import Progress
 from partwise.storage import check_writable, pack_strings, unpack_strings
@@ -161,7 +164,7 @@ class GenerativeAligner(Estimator, StoredModel):
         self.check_settings()
         if checkpoint is not None:
             check_writable(checkpoint)
-        bitext = self._trainable(Bitext.from_pairs(X))
+        bitext = self._trainable(Bitext.from_pairs(as_instances(X)))
         self.source_, source = WordIndex.learn(bitext.source, self.lowercase)
         self.target_, target = WordIndex.learn(bitext.target, self.lowercase)
         self.n_pairs_ = len(bitext)
@@ -230,7 +233,7 @@ class GenerativeAligner(Estimator, StoredModel):
 
     def _prepare(self, X: Any) -> tuple[Corpus, NDArray[np.int32]]:
         check_is_fitted(self, "models_")
-        bitext = Bitext.from_pairs(X)
+        bitext = Bitext.from_pairs(as_instances(X))
         corpus = pack_corpus(self.source_.recode(bitext.source), self.target_.recode(bitext.target))
         cells = np.empty(int(corpus.cell_offsets[-1]), np.int32)
         find_cells(self.table_, corpus, cells)
@@ -325,14 +328,18 @@ class GenerativeAligner(Estimator, StoredModel):
         """Links (source position, target position) of every pair, from 0, joined as ``symmetrise`` says."""
         self.check_settings()
         if self.viterbi and self.symmetrise != "product":
-            return [symmetrise(*both, self.symmetrise) for both in self.best_alignments(X, model)]
+            return Outputs(symmetrise(*both, self.symmetrise) for both in self.best_alignments(X, model))
         found = self.posteriors(X, model)
         if self.symmetrise == "product":
-            return [_links(matrix, self.threshold) for matrix in found.product]
-        return [
+            return Outputs(_links(matrix, self.threshold) for matrix in found.product)
+        return Outputs(
             symmetrise(_links(a, self.threshold), _links(b, self.threshold), self.symmetrise)
             for a, b in zip(found.forward, found.backward, strict=True)
-        ]
+        )
+
+    def score(self, X: Any, y: Any) -> float:
+        """1 − AER against gold links, so that more is better."""
+        return 1.0 - alignment_scores(gold_links(as_instances(X), as_list(y)), self.predict(X)).aer
 
     def predict_scores(self, X: Any, model: str | None = None) -> LinkMatrices:
         """p(a_j = i)·p(b_i = j) of every possible link, one matrix per pair: how far both directions believe in it."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import functools
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 
 from partwise._version import __version__
@@ -44,7 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = build_parser(arguments).parse_args(arguments)
         name = f"partwise {args.command.name}"
-        code = args.command.run(args) or 0
+        with warnings.catch_warnings():
+            warnings.showwarning = functools.partial(_show_warning, name)
+            code = args.command.run(args) or 0
         sys.stdout.flush()
         return code
     except SystemExit as stop:  # argparse: after --help, --version, or an error that it has shown
@@ -60,6 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(f"{name}: error: {_explained(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
+
+
+def _show_warning(name: str, message: Warning | str, category: type[Warning], *place: object) -> None:
+    """A warning as a plain sentence: where in the code it was given is no news to whoever runs a command."""
+    print(f"{name}: warning: {message}", file=sys.stderr)
 
 
 def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:

@@ -61,6 +61,14 @@ def loss(text: str) -> str | tuple[float, float]:
     return beta, gamma
 
 
+def truth(text: str) -> bool:
+    """yes or no."""
+    known = {"yes": True, "true": True, "no": False, "false": False}
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(f"expected yes or no, got {text!r}")
+    return known[text.lower()]
+
+
 def option(text: str) -> tuple[str, Any]:
     """NAME=VALUE, the value a number where it looks like one."""
     name, equals, value = text.partition("=")
@@ -87,6 +95,7 @@ KINDS = {
             isinstance(value, str) or (isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)))
         ),
     ),
+    "truth": Kind("true or false", truth, lambda value: isinstance(value, bool)),
     "options": Kind("a table", option, lambda value: isinstance(value, dict)),
 }
 
@@ -193,6 +202,14 @@ SETTINGS = {
             "text",
             "NAME",
             "labels are chunk tags: learn them as IOB2, IOBES or BILOU, and predict only legal sequences",
+        ),
+        Setting(
+            "repair",
+            ("--repair",),
+            "truth",
+            "YES",
+            "with --scheme: replace ill-formed tags and count them (yes), or stop at the first (no) (default: yes)",
+            True,
         ),
         Setting("min_count", ("--min-count",), "integer", "N", "drop rarer attributes (default: 1)", 1),
         Setting("hashing", ("--hashing",), "integer", "BITS", "hash attributes instead of keeping their names"),

@@ -38,6 +38,18 @@ class CodedColumn(NamedTuple):
         values = list(map(self.vocab.__getitem__, self.codes.tolist()))
         return [values[begin:end] for begin, end in pairwise(self.offsets.tolist())]
 
+    @property
+    def shape(self) -> tuple[int]:
+        """(sentences,): scikit-learn's splitters count and select sentences."""
+        return (len(self.offsets) - 1,)
+
+    def __getitem__(self, key: Any) -> Any:
+        """``column[indices, ...]``, as scikit-learn writes it: the column of these sentences."""
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            _, tokens, offsets = _selected(self.offsets, key[0])
+            return CodedColumn(self.codes[tokens], self.vocab, offsets)
+        return tuple.__getitem__(self, key)
+
     def place(self, token: int) -> str:
         """Where the token at an index into ``codes`` is, for an error message: ``sentence 2, token 4``."""
         sentence = int(np.searchsorted(self.offsets, token, side="right")) - 1
@@ -165,6 +177,41 @@ class Columns:
         """Whether anything says where documents begin: ``-DOCSTART-`` lines, or ``documents`` that are not all 0."""
         return self.docstart is not None or bool(self.documents.any())
 
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """The document of each sentence, for splitters that keep groups whole; each its own where there are none.
+
+        Examples
+        --------
+        >>> from sklearn.model_selection import GroupKFold
+        >>> from partwise.data import load_sample
+        >>> data = load_sample("news", split="train")
+        >>> train, test = next(GroupKFold(2).split(data, groups=data.groups))
+        >>> set(data[train].documents) & set(data[test].documents)
+        set()
+        """
+        return self.documents if self.has_documents else np.arange(len(self))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(sentences,): scikit-learn's splitters count and select sentences, so that columns stay columns."""
+        return (len(self),)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A number: the rows of that sentence. Indices, a mask or a slice: :meth:`subset`.
+
+        Examples
+        --------
+        >>> data = Columns.from_sentences({"word": [["a", "b"], ["c"], ["d"]]})
+        >>> data[0], data[1:]
+        ([('a',), ('b',)], Columns(2 sentences, 2 tokens, names=('word',)))
+        """
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # scikit-learn's way
+            key = key[0]
+        if isinstance(key, int | np.integer):
+            return next(self.subset([range(len(self))[key]]).sentences())
+        return self.subset(key)
+
     def position(self, column: str | int) -> int:
         """Index of a column given by name, or by number (from the end where negative)."""
         if isinstance(column, str) and column in self.names:
@@ -225,10 +272,7 @@ class Columns:
         >>> data.subset([2, 0]).column("word")
         [['d'], ['a', 'b']]
         """
-        chosen = np.arange(len(self))[indices if isinstance(indices, slice | np.ndarray) else list(indices)]
-        lengths = np.diff(self.offsets)[chosen]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        tokens = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
+        chosen, tokens, offsets = _selected(self.offsets, indices)
         return Columns(
             self.names,
             [codes[tokens] for codes in self.codes],
@@ -302,6 +346,16 @@ class Columns:
         zeros = np.zeros(len(offsets) - 1, np.int64)
         names = column_names(names, len(columns), "from_sentences")
         return cls(names, [c.codes for c in columns], [c.vocab for c in columns], offsets, zeros, zeros)
+
+
+def _selected(
+    offsets: NDArray[np.int64], indices: Sequence[int] | NDArray[Any] | slice
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(sentences, their tokens, their offsets) at these indices (integers, a mask or a slice)."""
+    chosen = np.arange(len(offsets) - 1)[indices if isinstance(indices, slice | np.ndarray) else list(indices)]
+    lengths = np.diff(offsets)[chosen]
+    own = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return chosen, np.arange(own[-1]) + np.repeat(offsets[chosen] - own[:-1], lengths), own
 
 
 def new_lookup() -> dict[Any, int]:

@@ -1,7 +1,7 @@
 """scikit-learn's conduct without importing scikit-learn: a second that every prediction in a shell would pay for.
 
 ``get_params``, ``set_params`` and ``repr`` are the whole of what an estimator needs by itself. What scikit-learn asks
-of it (tags, the error of an unfitted model) is imported when scikit-learn asks.
+of it (tags, routing of metadata, the page of a notebook, the error of an unfitted model) is imported when it asks.
 """
 
 from __future__ import annotations
@@ -83,6 +83,54 @@ class Estimator:
         from sklearn.base import BaseEstimator
 
         return BaseEstimator.__sklearn_tags__(self)  # type: ignore[arg-type]
+
+    # notebooks
+
+    def _repr_html_(self) -> str:
+        from sklearn.utils import estimator_html_repr
+
+        return str(estimator_html_repr(self))
+
+    def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
+        """The table of parameters in scikit-learn's diagrams."""
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator._get_params_html(self, *args, **kwargs)  # type: ignore[attr-defined]
+
+    # routing of metadata such as sample_weight
+
+    def _requester(self) -> Any:
+        """An object of scikit-learn's that takes and answers requests for the methods of this estimator."""
+        from sklearn.utils._metadata_requests import SIMPLE_METHODS, _MetadataRequester
+
+        own = type(self)
+        methods = {name: getattr(own, name) for name in SIMPLE_METHODS if hasattr(own, name)}
+        kind = type(own.__name__, (_MetadataRequester,), {**methods, "__repr__": lambda _: repr(self)})
+        requester = kind()
+        if "_metadata_request" in self.__dict__:
+            requester._metadata_request = self._metadata_request
+        return requester
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn should pass to ``fit`` and the others, as ``set_fit_request`` and its like have said."""
+        return self._get_metadata_request()
+
+    def _get_metadata_request(self) -> Any:
+        return self._requester()._get_metadata_request()
+
+    def __getattr__(self, name: str) -> Any:
+        """``set_fit_request(sample_weight=True)`` and its like, which scikit-learn makes from the signatures."""
+        if not (name.startswith("set_") and name.endswith("_request")):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        requester = self._requester()
+        request = getattr(requester, name)
+
+        def ask(**requests: Any) -> Estimator:
+            request(**requests)
+            self._metadata_request = requester._metadata_request
+            return self
+
+        return ask
 
 
 def check_is_fitted(estimator: Any, attribute: str) -> None:

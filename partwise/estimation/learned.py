@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise.costs import Cost, PartCost
 from partwise.estimation.base import (
@@ -27,8 +27,9 @@ from partwise.estimation.base import (
     thread_count,
 )
 from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.convergence import warn_unconverged
 from partwise.estimation.results import result_from_json, result_to_json
-from partwise.exceptions import InputError, ParameterError
+from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
@@ -143,6 +144,7 @@ class LearnedEstimator(StoredModel, Estimator):
         dev: tuple[Any, Any] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train on inputs X with outputs y. Ctrl-C ends training and keeps the best weights so far.
 
@@ -155,8 +157,10 @@ class LearnedEstimator(StoredModel, Estimator):
             Called after every pass; True stops training.
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
+        sample_weight : (n,), optional
+            How much the loss of each input counts: 2 is the input twice. A learner that cannot says so.
         """
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint)
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
 
     def _fit(
         self,
@@ -166,6 +170,7 @@ class LearnedEstimator(StoredModel, Estimator):
         dev: tuple[Any, Any] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: Any = None,
         **data: Any,
     ) -> Self:
         """``fit`` of every estimator; ``data`` goes to ``_make_problem``. Ctrl-C keeps the best weights so far."""
@@ -175,7 +180,20 @@ class LearnedEstimator(StoredModel, Estimator):
             check_writable(checkpoint)
         problem = self._make_problem(X, y, learner, loss, **data)
         with contextlib.closing(problem) if hasattr(problem, "close") else nullcontext():
+            if sample_weight is not None:
+                problem = self._reweighted(problem, sample_weight, learner)
             return self._solve(problem, learner, X, y, dev, callbacks, checkpoint)
+
+    def _reweighted(self, problem: Any, weights: Any, learner: Learner) -> Any:
+        """The problem with weights of its instances; an error where problem or learner cannot have them."""
+        if not hasattr(problem, "reweighted"):
+            name = type(self).__name__
+            raise CapabilityError(
+                f"{name} takes no sample_weight here: a {type(problem).__name__} cannot weigh instances"
+            )
+        weighted = problem.reweighted(weights)
+        learner.check(weighted)
+        return weighted
 
     def _solve(
         self, problem: Any, learner: Learner, X: Any, y: Any, dev: Any, callbacks: Iterable[Callback], checkpoint: Any
@@ -209,6 +227,7 @@ class LearnedEstimator(StoredModel, Estimator):
                 callbacks=[*callbacks, *([progress] if progress is not None else [])],
                 checkpoint=checkpoint,
             )
+        warn_unconverged(learner, result, score is not None)
         return self._take(result)
 
     def _take(self, result: Result) -> Self:

@@ -14,6 +14,7 @@ from partwise.costs import Cost, Hamming, LabelCost
 from partwise.estimation.base import restore, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator, cost_for
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.features import Features, MatrixFeatures
 from partwise.learners import Learner
@@ -125,7 +126,7 @@ class StructuredClassifier(LearnedEstimator):
     # training
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
-        space, features = self._read(X)
+        (space, features), y = self._read(X), as_list(y)
         problem = Problem(
             space, features, list(y), loss, cost_for(self.cost, X, y),
             nonnegative=self.nonnegative, n_threads=thread_count(self.n_jobs),
@@ -165,7 +166,7 @@ class StructuredClassifier(LearnedEstimator):
         """The output of largest score of every instance, as the structure's ``decode`` makes it."""
         check_is_fitted(self, "theta_")
         space, features = self._read(X)
-        return [space.decode(i, z) for i, z in enumerate(self._best(space, features, self.theta_))]
+        return Outputs(space.decode(i, z) for i, z in enumerate(self._best(space, features, self.theta_)))
 
     def _best(self, space: Structure, features: Features, theta: Floats) -> list[Floats]:
         """The parts of the output of largest score of every instance."""
@@ -184,6 +185,7 @@ class StructuredClassifier(LearnedEstimator):
         return -self._mean_cost(X, y, space, self._best(space, features, self.theta_))
 
     def _mean_cost(self, X: Any, y: Sequence[Any], space: Structure, found: Sequence[Floats]) -> float:
+        y = as_list(y)
         if len(y) != len(found):
             raise InputError(f"X has {len(found)} instances but y has {len(y)}")
         cost, total = cost_for(self.cost, X, y) or Hamming(*space.default_cost()), 0.0

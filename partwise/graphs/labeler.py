@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise.batch import Batch
 from partwise.costs import Cost, PartCost
 from partwise.estimation.base import make_learner, make_loss, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator, cost_for
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import CapabilityError, InputError, ParameterError, StorageError
 from partwise.graphs.attributed import AttributedGraph
 from partwise.graphs.encoding import EdgeType, GraphEncoder, GraphFeatures, NodeType
@@ -123,6 +124,7 @@ class GraphLabeler(LearnedEstimator):
         dev: tuple[Sequence[AttributedGraph], Sequence[Any]] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train on graphs with a label for every node. Ctrl-C ends training and keeps the best weights so far.
 
@@ -137,8 +139,12 @@ class GraphLabeler(LearnedEstimator):
         callbacks : of (record, θ) → True to stop
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
+        sample_weight : (n,), optional
+            How much the loss of each graph counts: 2 is the graph twice. A learner that cannot says so.
         """
-        return self._fit(graphs, labels, dev=dev, callbacks=callbacks, checkpoint=checkpoint, node_weights=node_weights)
+        graphs, labels = as_list(graphs, "X"), as_list(labels)
+        given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
+        return self._fit(graphs, labels, dev=dev, node_weights=node_weights, **given)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         problem = self.problem(X, y, node_weights=data.get("node_weights"))
@@ -208,7 +214,7 @@ class GraphLabeler(LearnedEstimator):
         self, graphs: Sequence[AttributedGraph], pinned: Any, constraints: Any = None, inference: str | None = None
     ) -> tuple[Any, Structure]:
         check_is_fitted(self, "theta_")
-        used = self._without_edges(graphs)
+        used = self._without_edges(as_list(graphs, "X"))
         self.encoder_.check(used)
         open_states = None if pinned is None else pinned_states(self.encoder_, used, pinned)
         wanted = None if inference is None else choose_inference(self.encoder_, inference)
@@ -236,7 +242,7 @@ class GraphLabeler(LearnedEstimator):
         """
         used, space = self._ready(graphs, pinned, constraints, inference)
         found = self._decode(space, self._features(used, inference), self.theta_)
-        return [self.encoder_.labels(graph, codes) for graph, codes in zip(used, found, strict=True)]
+        return Outputs(self.encoder_.labels(graph, codes) for graph, codes in zip(used, found, strict=True))
 
     def predict_marginals(
         self,
@@ -283,7 +289,7 @@ class GraphLabeler(LearnedEstimator):
         check_is_fitted(self, "theta_")
         if len(graphs) != len(labels):
             raise InputError(f"there are {len(graphs)} graphs but labels of {len(labels)}")
-        return float(self._make_score(graphs, labels)(self.theta_))
+        return float(self._make_score(as_list(graphs, "X"), as_list(labels))(self.theta_))
 
     # storage
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -115,6 +116,16 @@ class MarkovNetwork(BaseEstimator):
         found = minimize(objective, np.zeros(len(fixed)), jac=True, method="L-BFGS-B",
                          options={"maxiter": self.max_iter, "gtol": self.tol, "ftol": 1e-12})  # fmt: skip
         self.theta_, self.converged_, self.n_iter_ = found.x, bool(np.abs(found.jac).max() <= 10 * self.tol), found.nit
+        if not self.converged_:
+            from sklearn.exceptions import ConvergenceWarning
+
+            warnings.warn(
+                f"training has not converged: L-BFGS stopped after {found.nit} iterations, where the largest entry of "
+                f"the gradient is {np.abs(found.jac).max():.2g} (tol {self.tol:g}). Allow more (max_iter, now "
+                f"{self.max_iter}), a larger tol, or a larger l2.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def _states_of(self, name: Hashable, values: list[Any]) -> list[Any]:

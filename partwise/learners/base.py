@@ -68,6 +68,12 @@ class Learner(ABC):
     own_loss: ClassVar[str | None] = None  # the loss to take where nobody says which
     convex_only: ClassVar[bool] = False  # whether the problem, not the loss alone, must be convex
     certified: ClassVar[bool] = False  # whether its primal objective is what counts: the best iterate is returned
+    weighs: ClassVar[bool] = (
+        False  # whether ``Problem.weights`` may multiply the losses: it sees an instance by cuts only
+    )
+    converges: ClassVar[bool] = (
+        True  # whether to end after max_passes is to end early; online learners run their passes
+    )
     batch: ClassVar[bool] = False  # whether it sees nothing but an Objective, so that any sum of losses will do
 
     C: float = 1.0
@@ -117,6 +123,13 @@ class Learner(ABC):
                 if kind.constrains and kind().obstacle(problem.space, problem.loss) is None
             )
             raise CapabilityError(f"{type(self).__name__} cannot keep weights ≥ 0. Learners that can: {able}.")
+        if reason is None and problem.weights is not None and not self.weighs:
+            able = ", ".join(
+                name
+                for name, kind in LEARNERS.items()
+                if kind.weighs and kind().obstacle(problem.space, problem.loss) is None
+            )
+            raise CapabilityError(f"{type(self).__name__} cannot weigh instances. Learners that can: {able}.")
         if reason is None and self.convex_only and not problem.convex:
             raise CapabilityError(
                 f"{type(self).__name__} needs a convex problem, and partly known gold outputs make it non-convex. "

@@ -56,6 +56,7 @@ class CuttingPlane(CertifiedLearner):
     """
 
     constrains: ClassVar[bool] = True
+    weighs: ClassVar[bool] = True
 
     max_passes: int = 2000
     epsilon: float | None = None

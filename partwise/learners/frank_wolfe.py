@@ -129,6 +129,7 @@ class FrankWolfe(BlockLearner):
     """
 
     constrains: ClassVar[bool] = True
+    weighs: ClassVar[bool] = True
 
     average: bool | None = None
     cuts: int = 10
@@ -216,6 +217,7 @@ class BatchFrankWolfe(CertifiedLearner):
     """
 
     constrains: ClassVar[bool] = True
+    weighs: ClassVar[bool] = True
     batch: ClassVar[bool] = True
 
     max_passes: int = 1000

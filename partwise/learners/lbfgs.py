@@ -47,6 +47,7 @@ class LBFGS(Learner):
     """
 
     losses: ClassVar[str] = "smooth losses (β < ∞)"
+    weighs: ClassVar[bool] = True
     batch: ClassVar[bool] = True
 
     l1_ratio: float = 0.0

@@ -65,10 +65,11 @@ def apply_cuts(features, i, cuts, weights, count, step, target, mixed):
 
 
 @kernel
-def kbest_pass(data, order, C, limit, buffers, scratch, v, w, counters):
-    """One pass of k-best MIRA, k = ``limit``; ``counters`` as in ``online_pass``."""
+def kbest_pass(data, order, C, instance_weights, limit, buffers, scratch, v, w, counters):
+    """One pass of k-best MIRA, k = ``limit``; ``counters`` as in ``online_pass``. A weight multiplies C."""
     for place in range(order.shape[0]):
         i = order[place]
+        bound = C * instance_weights[i]
         n = part_count(data.space, i)
         scores, spare = buffers.scores[:n], buffers.spare[:n]
         feature_scores(data.features, i, v, scores, 0)
@@ -77,23 +78,24 @@ def kbest_pass(data, order, C, limit, buffers, scratch, v, w, counters):
         cuts, values = np.zeros((limit, n)), np.zeros(limit)
         gram, alpha = np.zeros((limit, limit)), np.zeros(limit)
         found = kbest(data.space, i, scores, buffers.work, cuts, values)
-        counters[3] += values[0] + constant - target
+        counters[3] += instance_weights[i] * (values[0] + constant - target)
         for k in range(found):
             subtract_gold(data.gold, i, spare, cuts[k])
             values[k] += constant - target
             add_cut(data.features, i, cuts, k, gram, scores, scratch)
-        hildreth(gram, values, found, C, alpha, 1e-10)
+        if bound > 0.0:
+            hildreth(gram, values, found, bound, alpha, 1e-10)
         if alpha.sum() > 0.0:
             counters[5] += 1.0
-            apply_cuts(data.features, i, cuts, alpha, found, -C, v, buffers.parts[:n])
+            apply_cuts(data.features, i, cuts, alpha, found, -bound, v, buffers.parts[:n])
             if w.shape[0] > 0:
-                apply_cuts(data.features, i, cuts, alpha, found, -C * counters[1], w, buffers.parts[:n])
+                apply_cuts(data.features, i, cuts, alpha, found, -bound * counters[1], w, buffers.parts[:n])
         gain = 0.0
         for k in range(found):
             gain += alpha[k] * values[k]
             for j in range(found):
-                gain -= 0.5 * C * alpha[k] * alpha[j] * gram[k, j]
-        counters[4] += gain
+                gain -= 0.5 * bound * alpha[k] * alpha[j] * gram[k, j]
+        counters[4] += instance_weights[i] * gain
         counters[1] += 1.0
         counters[2] += 1.0
 
@@ -165,8 +167,10 @@ class KBestMIRA(OnlineLearner):
         return loss.augmented and not loss.smooth
 
     def one_pass(self, problem: Problem, state: State, order: Any) -> None:
+        weights = np.ones(problem.m) if problem.weights is None else problem.weights
+        data = problem.data._replace(loss=problem.loss.pack)
         problem.run(
-            kbest_pass, problem.data, order, self.C, self.k, problem.buffers(), np.zeros(problem.dim),
+            kbest_pass, data, order, self.C, weights, self.k, problem.buffers(), np.zeros(problem.dim),
             state["v"], state["w"], state["counters"],
         )  # fmt: skip
 

@@ -104,6 +104,8 @@ class OnlineLearner(Learner):
     """
 
     rule: ClassVar[int]
+    weighs: ClassVar[bool] = True
+    converges: ClassVar[bool] = False
 
     max_passes: int = 10
     average: bool = True
@@ -132,7 +134,7 @@ class OnlineLearner(Learner):
         return loss.pack
 
     def one_pass(self, problem: Problem, state: State, order: Any) -> None:
-        data = problem.data._replace(loss=self.loss_pack(problem.loss))
+        data = problem.data._replace(loss=problem.weighted(self.loss_pack(problem.loss)))
         scratch = np.zeros(problem.dim if self.rule == ASCENT else 0, state["v"].dtype)
         problem.run(
             online_pass, data, order, self.rule, self.C, state["eta"], problem.buffers(), scratch,

@@ -46,10 +46,13 @@ EVALUATIONS = 20
 
 @kernel
 def ascent_pass(
-    data, offsets, order, draws, tree, C, beta, guide, theta, duals, gold, linear, entropies, steps, gaps, buffers,
-    kept, scratch,
+    data, offsets, order, draws, tree, C, weights, beta, guide, theta, duals, gold, linear, entropies, steps, gaps,
+    buffers, kept, scratch,
 ):  # fmt: skip
-    """m visits. ``duals`` holds the μ_i side by side, ``linear`` γℓ(μ_i), ``entropies`` H(μ_i), ``steps`` last t."""
+    """m visits. An instance of weight w has a C of its own, C·w.
+
+    ``duals`` holds the μ_i side by side, ``linear`` γℓ(μ_i), ``entropies`` H(μ_i), ``steps`` last t.
+    """
     source = guide if guide.shape[0] > 0 else theta
     for place in range(order.shape[0]):
         i = order[place]
@@ -72,9 +75,9 @@ def ascent_pass(
         far = constant - entropy / beta  # γℓ(μ̂)
         gap = slope + constant - linear[i] - entropies[i] / beta
         slope += far - linear[i]
-        gaps[i] = max(gap, 0.0)
+        gaps[i] = weights[i] * max(gap, 0.0)
         if gap > 1e-15 * (1.0 + abs(constant)):
-            norm = C * squared_norm(data.features, i, direction, scratch)
+            norm = C * weights[i] * squared_norm(data.features, i, direction, scratch)
             # the zero of the slope of ΔD, which falls from D'(0) > 0
             low, high, low_rise, high_rise = 0.0, 1.0, np.inf, slope + steep / beta - norm
             t = 1.0
@@ -109,7 +112,7 @@ def ascent_pass(
                 entropies[i] = entropy
                 for r in range(n):
                     own[r] = target[r] if t == 1.0 else max(own[r] + t * direction[r], 0.0)
-                accumulate(data.features, i, direction, 0, -C * t, theta)
+                accumulate(data.features, i, direction, 0, -C * weights[i] * t, theta)
         if tree.shape[0] > 0:
             put(tree, i, gaps[i])
 
@@ -132,6 +135,7 @@ class SDCA(BlockLearner):
 
     needs: ClassVar[frozenset[str]] = frozenset({"marginal_entropy"})
     losses: ClassVar[str] = "convex losses with β < ∞"
+    weighs: ClassVar[bool] = True
 
     def accepts(self, loss: LossFunction) -> bool:
         return loss.convex and loss.smooth
@@ -152,13 +156,15 @@ class SDCA(BlockLearner):
         order, draws, tree = self.visits(problem, state)
         buffers = problem.buffers()
         beta, theta = problem.loss.beta, state["theta"]
+        weights = np.ones(problem.m) if problem.weights is None else problem.weights
+        data = problem.data._replace(loss=problem.loss.pack)  # duals are marginals: the weights go into C
         problem.run(
-            ascent_pass, problem.data, problem.part_offsets, order, draws, tree, self.C, beta, state["guide"], theta,
-            state["duals"], problem.gold_parts(), state["linear"], state["entropies"], state["steps"], state["gaps"],
-            buffers, np.empty_like(buffers.scores), np.zeros(problem.dim),
+            ascent_pass, data, problem.part_offsets, order, draws, tree, self.C, weights, beta, state["guide"],
+            theta, state["duals"], problem.gold_parts(), state["linear"], state["entropies"], state["steps"],
+            state["gaps"], buffers, np.empty_like(buffers.scores), np.zeros(problem.dim),
         )  # fmt: skip
         state["guide"] = np.zeros(0)
-        constant = float(state["linear"].sum() + state["entropies"].sum() / beta)
+        constant = dot(weights, state["linear"]) + dot(weights, state["entropies"]) / beta
         dual = (constant - 0.5 * dot(theta, theta) / self.C) / problem.m
         state["best_dual"] = max(state["best_dual"], dual)
         return self.verdict(self.primal(problem, theta), dual, state["best_dual"], **self.estimate(problem, state))

@@ -105,6 +105,8 @@ class Subgradient(Learner):
 
     losses: ClassVar[str] = "convex losses"
     constrains: ClassVar[bool] = True
+    weighs: ClassVar[bool] = True
+    converges: ClassVar[bool] = False
     certified: ClassVar[bool] = True
     convex_only: ClassVar[bool] = True
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise.batch import Batch
 from partwise.estimation.base import thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.estimation.results import result_from_json
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners import Learner, Result
@@ -120,6 +121,7 @@ class DependencyParser(LearnedEstimator):
         dev: Sequence[DependencySentence] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train on sentences with their trees. Ctrl-C ends training and keeps the best weights so far.
 
@@ -134,11 +136,14 @@ class DependencyParser(LearnedEstimator):
         callbacks : of (record, θ) → True to stop
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
+        sample_weight : (n,), optional
+            How much the loss of each sentence counts: 2 is the sentence twice. A learner that cannot says so.
         """
+        X = as_list(X, "X")
         if len(X) == 0:
             raise InputError("there are no sentences to train on")
         held_out = None if dev is None else (dev, None)
-        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint)
+        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         self.single_root_, gold = gold_trees(X, self.single_root, projective=self.projective)
@@ -189,7 +194,7 @@ class DependencyParser(LearnedEstimator):
 
     def _checked(self, X: Sequence[DependencySentence]) -> list[DependencySentence]:
         check_is_fitted(self, "theta_")
-        sentences = list(X)
+        sentences = list(as_list(X, "X"))
         for i, sentence in enumerate(sentences):
             if not isinstance(sentence, DependencySentence):
                 raise InputError(f"sentence {i} is a {type(sentence).__name__}; expected a DependencySentence")
@@ -238,9 +243,9 @@ class DependencyParser(LearnedEstimator):
             raise ParameterError("decoding", "predict", "'best' or 'risk'", decoding)
         sentences = self._checked(X)
         if not sentences:
-            return []
-        rule = RISK if decoding == "risk" else 0
-        return self._trees(sentences, self._space(sentences, constraints), self._features(sentences), self.theta_, rule)
+            return Outputs()
+        rule, space = RISK if decoding == "risk" else 0, self._space(sentences, constraints)
+        return Outputs(self._trees(sentences, space, self._features(sentences), self.theta_, rule))
 
     def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
         """P(h is the head of m), (n + 1, n) per sentence with heads 0..n as rows; where ``labelled``, (n + 1, n, L)."""
@@ -330,7 +335,7 @@ class DependencyParser(LearnedEstimator):
 
     def evaluate(self, X: Sequence[DependencySentence], *, punctuation: bool = True, **how: Any) -> AttachmentScores:
         """Attachment scores of the parser's trees against those of X."""
-        return attachment_scores(list(X), self.predict(X, **how), punctuation=punctuation)
+        return attachment_scores(list(as_list(X, "X")), self.predict(X, **how), punctuation=punctuation)
 
     def score(self, X: Sequence[DependencySentence], y: None = None) -> float:
         """LAS as a share, UAS without labels."""

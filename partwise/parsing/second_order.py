@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise.estimation.base import thread_count
 from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
@@ -95,22 +96,26 @@ class SecondOrderParser(DependencyParser):
         dev: Sequence[DependencySentence] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
         pruner: DependencyParser | None = None,
     ) -> Self:
         """Train the first-order model, then this one; as :meth:`DependencyParser.fit`, on complete trees only.
 
         A first-order parser that is trained and calibrated already may be given as ``pruner``.
         """
+        X = as_list(X, "X")
         for i, sentence in enumerate(X):
             if not sentence.has_tree:
                 raise InputError(f"{sentence.source or f'sentence {i}'}: every word needs a head here")
         held_out = None if dev is None else (dev, None)
-        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, held_out=dev, pruner=pruner)
+        given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
+        return self._fit(X, None, dev=held_out, held_out=dev, weights=sample_weight, pruner=pruner, **given)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         dev, given = data["held_out"], data["pruner"]
         if given is None:
-            self.pruner_ = self._first_order().set_params(max_passes=self.pruner_passes).fit(X)
+            first = self._first_order().set_params(max_passes=self.pruner_passes)
+            self.pruner_ = first.fit(X, sample_weight=data["weights"])
             self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
         else:
             self.pruner_ = self._checked_pruner(given)
@@ -236,7 +241,7 @@ class SecondOrderParser(DependencyParser):
             raise ParameterError("decoding", "SecondOrderParser.predict", "'best'", decoding)
         if constraints is not None:
             raise ParameterError("constraints", "SecondOrderParser.predict", "absent; use pruner_", constraints)
-        return self._all(X)[0]
+        return Outputs(self._all(X)[0])
 
     def certificates(self, X: Sequence[DependencySentence]) -> Certified:
         """Scores of the trees that :meth:`predict` finds, with upper bounds of the scores of all trees."""

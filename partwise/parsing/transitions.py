@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise._threads import Threads
 from partwise.estimation.base import thread_count
 from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.estimation.results import result_from_json
 from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError, ParameterError, StorageError
@@ -99,10 +100,11 @@ class TransitionParser(SearchedEstimator):
         dev: Sequence[DependencySentence] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train on sentences with their trees; ``dev``: the pass of best LAS on them is kept."""
-        held_out = None if dev is None else (dev, None)
-        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint)
+        given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
+        return self._fit(as_list(X, "X"), None, dev=None if dev is None else (dev, None), **given)
 
     def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
         if len(X) == 0:
@@ -162,11 +164,12 @@ class TransitionParser(SearchedEstimator):
     def predict(self, X: Sequence[DependencySentence]) -> list[DependencySentence]:
         """The sentences with the trees that the search finds."""
         check_is_fitted(self, "theta_")
-        return self._parse(X, self._pack(X), self.theta_) if len(X) else []
+        X = as_list(X, "X")
+        return Outputs(self._parse(X, self._pack(X), self.theta_) if len(X) else ())
 
     def score(self, X: Sequence[DependencySentence], y: None = None) -> float:
         """Share of words with the right head and relation."""
-        return attachment_scores(list(X), self.predict(X)).las / 100
+        return attachment_scores(list(as_list(X, "X")), self.predict(X)).las / 100
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {"relations": self.relations_, "vocabularies": self.vocabularies_}, {}

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 
 from partwise.estimation.base import restore, thread_count
 from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners.laso.plain import PlainSearch
@@ -105,7 +106,7 @@ class SearchPredictor(SearchedEstimator):
 
     def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
         problem, queue = self._space()
-        return PlainSearch(problem, X, y, queue)
+        return PlainSearch(problem, as_list(X, "X"), as_list(y), queue)
 
     def _train(self, problem: Any, learner: Any, **options: Any) -> Self:
         self._names = problem  # features are numbered as they are met, so a held-out score needs to know them
@@ -138,10 +139,10 @@ class SearchPredictor(SearchedEstimator):
     def _outputs(self, X: Sequence[Any], weights: dict[str, float]) -> list[Any]:
         jobs = thread_count(self.n_jobs)
         if jobs == 1:
-            return [self._output(x, weights) for x in X]
+            return Outputs(self._output(x, weights) for x in as_list(X, "X"))
         plain = self.unfitted()  # a problem in plain Python needs processes: threads would take turns
-        found: list[Any] = Parallel(n_jobs=jobs)(delayed(plain._output)(x, weights) for x in X)
-        return found
+        found: list[Any] = Parallel(n_jobs=jobs)(delayed(plain._output)(x, weights) for x in as_list(X, "X"))
+        return Outputs(found)
 
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The output of the first goal that the search of each input finds."""
@@ -177,6 +178,7 @@ class SearchPredictor(SearchedEstimator):
 
 
 def _share(found: Sequence[Any], right: Sequence[Any]) -> float:
+    right = as_list(right)
     if len(found) != len(right) or len(found) == 0:
         raise InputError(f"X has {len(found)} inputs and y {len(right)}; expected as many, at least one")
     return float(np.mean([a == b for a, b in zip(found, right, strict=True)]))

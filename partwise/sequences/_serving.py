@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
+from partwise.exceptions import InputError
 from partwise.features.base import Stack, feature_scores
 from partwise.features.layout import RowLayout, _count_entries, _fill_entries
 from partwise.features.rows import SparseRows
@@ -20,7 +21,9 @@ from partwise.structures._chain_kernels import ChainSpace
 from partwise.structures.base import argmax, part_count, work_size
 from partwise.structures.chain import Chain
 
-__all__ = ["Tagger", "decode_sentence"]
+__all__ = ["OneByOne", "Tagger", "decode_sentence"]
+
+_ONES = np.zeros(0)  # every attribute of strings and templates has the value 1
 
 
 class Tagger(NamedTuple):
@@ -102,3 +105,50 @@ def decode_sentence(model, ends, entries, values, labels):
                 label += 1
         labels[t] = label
     return best
+
+
+class OneByOne:
+    """What a chain labeller needs to decode a few sequences at once: a tagger that is made for its weights and kept."""
+
+    theta_: NDArray[np.float64]
+    layout_: Any
+    encoder_: Any
+    classes_: list[Any]
+    scheme: str | None
+
+    def _space(self, offsets: NDArray[np.int64], scheme: str | None) -> Chain:
+        raise NotImplementedError
+
+    def _predict_few(self, X: Any) -> list[list[Any]] | None:
+        """Labels of a few sequences, one compiled call each; None for input that has to go the usual way."""
+        if not isinstance(self.layout_, RowLayout):
+            return None
+        found, classes = [], self.classes_
+        for i in range(len(X)):
+            rows = self.encoder_.read_one(X, i)
+            if rows is None or len(rows[0]) < 2:
+                return None
+            labels = np.empty(len(rows[0]) - 1, np.int32)
+            if decode_sentence(self._tagger, *rows, _ONES, labels) == -np.inf:
+                raise InputError(f"no label sequence of sequence {i} has a finite score")
+            found.append([classes[b] for b in labels.tolist()])
+        return found
+
+    @property
+    def _tagger(self) -> Tagger:
+        """What a single sentence is decoded with; made once for these weights and rules."""
+        made = self.__dict__.get("_made_tagger")
+        if made is None or made[0] is not self.theta_ or made[1] != self.scheme:
+            assert isinstance(self.layout_, RowLayout)
+            made = (self.theta_, self.scheme, Tagger.of(self.theta_, self.layout_, self._rules()))
+            self.__dict__["_made_tagger"] = made
+        return made[2]
+
+    def _rules(self) -> Chain:
+        """A space that knows the rules of the tags; how long it is does not matter."""
+        return self._space(np.array([0, 2 if len(self.classes_) > 1 else 1]), self.scheme)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        state.pop("_made_tagger", None)
+        return state

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from partwise.storage import pack_strings, unpack_strings
 from partwise.templates._sentences import SentenceCoder
 from partwise.templates.template_list import READY, TemplateIndex, Templates
 
-__all__ = ["ENCODERS", "Encoder", "Rows", "make_encoder", "restore_encoder"]
+__all__ = ["ENCODERS", "Encoder", "Rows", "make_encoder", "restore_encoder", "sequences_of"]
 
 State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
@@ -66,6 +66,18 @@ class Rows:
         return numbers, self.matrix.values[here] if len(self.matrix.values) else np.ones(len(numbers))
 
 
+def sequences_of(X: Any) -> Any:
+    """pandas' Series as a list of sequences, a DataFrame as :class:`Columns` (a cell holds a sequence); else X.
+
+    Rows are taken in their order, whatever the index.
+    """
+    if not hasattr(X, "iloc"):
+        return X
+    if not hasattr(X, "columns"):
+        return X.tolist()
+    return Columns.from_sentences({str(name): X[name].tolist() for name in X.columns})
+
+
 class Encoder(ABC):
     """Input of one kind → :class:`Rows`."""
 
@@ -85,6 +97,10 @@ class Encoder(ABC):
     def read_one(self, X: Any, i: int) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
         """(indptr, attributes) of sequence i by itself, quickly; None where only ``transform`` can tell."""
         return None
+
+    @abstractmethod
+    def is_single(self, X: Any) -> bool:
+        """Whether X is one sequence, not a collection of sequences as ``transform`` takes it."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -122,6 +138,11 @@ class StringEncoder(Encoder):
     def read_one(self, X: Any, i: int) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
         return self.vocabulary.read_one(X[i])
 
+    def is_single(self, X: Any) -> bool:
+        """A token is a dict or a collection of strings; a sequence is a list of tokens."""
+        first = next(iter(X), None)
+        return isinstance(first, Mapping) or isinstance(next(iter(first or ()), None), str)
+
     def names(self) -> list[str]:
         return self.vocabulary.names
 
@@ -153,6 +174,9 @@ class CSREncoder(Encoder):
             if x.shape[1] != self.n_columns:
                 raise InputError(f"matrix of sequence {i} has {x.shape[1]} columns; expected {self.n_columns}")
         return Rows(RowMatrix.from_csr(X))
+
+    def is_single(self, X: Any) -> bool:
+        return getattr(X, "ndim", 0) == 2
 
     def names(self) -> list[str]:
         return [f"column {j}" for j in range(self.n_columns)]
@@ -202,6 +226,7 @@ class TemplateEncoder(Encoder):
 
     def as_columns(self, X: Any) -> Columns:
         """Columns as they are; sentences of rows, or of plain words, as columns."""
+        X = sequences_of(X)
         if isinstance(X, Columns):
             return X
         if len(X) == 0:
@@ -252,6 +277,19 @@ class TemplateEncoder(Encoder):
         coder = self._coder[0] if self._coder is not None else None
         sentence = None if coder is None else self._by_column(X, i, coder.columns)
         return None if coder is None or sentence is None else coder(sentence)
+
+    def is_single(self, X: Any) -> bool:
+        """A token is a word or a row of columns; [["a", "b"]] is a sentence of words, unless a row has two columns."""
+        if isinstance(X, Columns) or len(X) == 0 or isinstance(X[0], str):
+            return not isinstance(X, Columns) and len(X) > 0
+        if len(X[0]) == 0 or not isinstance(X[0][0], str):
+            return False
+        return isinstance(X[0], tuple) or not self.reads_words_only
+
+    @property
+    def reads_words_only(self) -> bool:
+        """Whether a sentence may be a plain list of words."""
+        return set(self.index.columns if self.index is not None else self.templates.columns) <= {"word"}
 
     def _by_column(self, X: Any, i: int, wanted: Sequence[str]) -> list[list[str]] | None:
         """The strings of one sentence in these columns; None for input that has to be checked more closely."""

@@ -7,28 +7,30 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise.batch import Batch
 from partwise.costs import Cost
-from partwise.data.columns import CodedColumn, Columns
+from partwise.data.columns import CodedColumn, is_coded
 from partwise.data.packs import Pack
 from partwise.estimation.base import make_loss, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import cost_for
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError
-from partwise.features.layout import ChainFeatures, RowLayout
+from partwise.features.layout import ChainFeatures
 from partwise.learners import Learner
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.sequences import _decoding
-from partwise.sequences._serving import Tagger, decode_sentence
+from partwise.sequences._serving import OneByOne
 from partwise.sequences.chunks import chunk_scores
-from partwise.sequences.encoders import Rows, make_encoder
+from partwise.sequences.encoders import Rows, make_encoder, sequences_of
 from partwise.sequences.explanation import Explanation, explain_position
 from partwise.sequences.labels import GoldLabels, allowed_rows, encode_labels, find_classes
 from partwise.sequences.spans import SpanPrediction, predict_spans
+from partwise.sequences.tag_repair import repaired
 from partwise.sequences.tag_schemes import scheme_name
 from partwise.sequences.tags import legal_transitions
 from partwise.sequences.tokens import token_accuracy
@@ -41,10 +43,8 @@ __all__ = ["SequenceLabeler"]
 #: Up to so many sequences are decoded one by one, which starts at once; more go through blocks and threads.
 FEW = 4
 
-_ONES = np.zeros(0)  # every attribute of strings and templates has the value 1
 
-
-class SequenceLabeler(ChainWeights):
+class SequenceLabeler(OneByOne, ChainWeights):
     """argmax_y Σ_t [w(y_t)·x_t + Σ_{j=1..k} w(y_{t−j}, …, y_t)]: a linear chain with any loss and any learner.
 
     Parameters
@@ -65,6 +65,8 @@ class SequenceLabeler(ChainWeights):
         k, how many previous labels a transition sees; the transitions of all lower orders have weights too.
     scheme : {"IOB2", "IOBES", …}, optional
         Labels are tags of this scheme; sequences that break it are never predicted nor trained on.
+    repair : bool
+        Whether labels that are ill-formed in the scheme are replaced, with a warning that counts them, or are an error.
     cost : Cost, or a function of (X, y) that returns one, optional
         What losses with γ > 0 count; Hamming if absent.
     features : {"observed", "all"}
@@ -112,6 +114,7 @@ class SequenceLabeler(ChainWeights):
         max_passes: int | None = None,
         order: int = 1,
         scheme: str | None = None,
+        repair: bool = True,
         cost: Cost | Callable[[Any, Any], Cost] | None = None,
         features: str = "observed",
         min_count: int = 1,
@@ -130,6 +133,7 @@ class SequenceLabeler(ChainWeights):
         self.max_passes = max_passes
         self.order = order
         self.scheme = scheme
+        self.repair = repair
         self.cost = cost
         self.features = features
         self.min_count = min_count
@@ -151,6 +155,7 @@ class SequenceLabeler(ChainWeights):
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
         engine: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train on sequences X with labels y.
 
@@ -166,8 +171,21 @@ class SequenceLabeler(ChainWeights):
         engine : dask.distributed.Client, its address, or "local"; optional
             Train on the workers of a cluster. X may also be a pack (see :func:`partwise.pack`) or its path, with y
             left out, or a generator of sequences, which is packed first: neither need fit into memory.
+        sample_weight : (n,), optional
+            How much the loss of each sequence counts: 2 is the sequence twice. A learner that cannot says so.
         """
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, engine=engine)
+        given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
+        return self._fit(X, y, dev=dev, engine=engine, **given)
+
+    def _labels(self, y: Any) -> Any:
+        """Labels to learn from: tags well-formed in the scheme; those known only in part are taken as they are."""
+        y = as_list(y)
+        if self.scheme is None or not (is_coded(y) or all(isinstance(label, str) for row in y for label in row)):
+            return y
+        return repaired(y, self.scheme, self.repair)
+
+    def _read(self, X: Any) -> Rows:
+        return self.encoder_.transform(sequences_of(X))
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Any:
         engine = data.get("engine")
@@ -175,6 +193,7 @@ class SequenceLabeler(ChainWeights):
             from partwise.sequences import shards  # what predicts never needs it
 
             return shards.of_pack(self, X, y, learner, loss, engine)
+        X, y = sequences_of(X), self._labels(y)
         encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
         rows = encoder.fit_transform(X)
         classes = find_classes(y)
@@ -188,7 +207,7 @@ class SequenceLabeler(ChainWeights):
         return self._problem(rows, gold, loss, learner, cost_for(self.cost, X, y))
 
     def _make_score(self, X: Any, y: Any) -> Callable[[NDArray[np.float64]], float]:
-        rows, truth = self.encoder_.transform(X), _as_lists(y)
+        rows, truth = self._read(X), _as_lists(y)
         packed = rows.pack(self.layout_)
         return lambda theta: self._score(truth, self._decode(rows, None, theta, packed))
 
@@ -199,6 +218,7 @@ class SequenceLabeler(ChainWeights):
         will ever occur in ``classes``.
         """
         self.check_settings()
+        X, y = sequences_of(X), self._labels(y)
         learner, loss = self._settings(max_passes=1)
         if not hasattr(learner, "shuffle"):
             raise ParameterError("learner", "partial_fit", "an online one: dca, sgd, perceptron or mira", self.learner)
@@ -212,7 +232,7 @@ class SequenceLabeler(ChainWeights):
             )
             self.layout_ = rows.layout(np.zeros(int(rows.offsets[-1]), np.int64), len(self.classes_), True)
         else:
-            rows, start = self.encoder_.transform(X), self.theta_
+            rows, start = self._read(X), self.theta_
         gold = encode_labels(y, self.classes_, rows.offsets)
         problem = self._problem(rows, gold, loss, learner, cost_for(self.cost, X, y))
         return self._train(problem, learner, theta=start)
@@ -275,50 +295,17 @@ class SequenceLabeler(ChainWeights):
             Pins labels, for example [{0: "B-PER", -1: {"O", "I-LOC"}}].
         """
         check_is_fitted(self, "theta_")
+        X = sequences_of(X)
         if len(X) <= FEW and constraints is None:
             found = self._predict_few(X)
             if found is not None:
-                return found
-        return self.predict_coded(X, constraints).to_lists()
-
-    def _predict_few(self, X: Any) -> list[list[Any]] | None:
-        """Labels of a few sequences, one compiled call each; None for input that has to go the usual way."""
-        if not isinstance(self.layout_, RowLayout):
-            return None
-        found, classes = [], self.classes_
-        for i in range(len(X)):
-            rows = self.encoder_.read_one(X, i)
-            if rows is None or len(rows[0]) < 2:
-                return None
-            labels = np.empty(len(rows[0]) - 1, np.int32)
-            if decode_sentence(self._tagger, *rows, _ONES, labels) == -np.inf:
-                raise InputError(f"no label sequence of sequence {i} has a finite score")
-            found.append([classes[b] for b in labels.tolist()])
-        return found
-
-    @property
-    def _tagger(self) -> Tagger:
-        """What a single sentence is decoded with; made once for these weights and rules."""
-        made = self.__dict__.get("_made_tagger")
-        if made is None or made[0] is not self.theta_ or made[1] != self.scheme:
-            assert isinstance(self.layout_, RowLayout)
-            made = (self.theta_, self.scheme, Tagger.of(self.theta_, self.layout_, self._rules()))
-            self.__dict__["_made_tagger"] = made
-        return made[2]
-
-    def _rules(self) -> Chain:
-        """A space that knows the rules of the tags; how long it is does not matter."""
-        return self._space(np.array([0, 2 if len(self.classes_) > 1 else 1]), self.scheme)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        state.pop("_made_tagger", None)
-        return state
+                return Outputs(found)
+        return Outputs(self.predict_coded(X, constraints).to_lists())
 
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
         """The same as numbers with their labels: (codes, vocab, offsets); the quick way for large data."""
         check_is_fitted(self, "theta_")
-        rows = self.encoder_.transform(X)
+        rows = self._read(X)
         return self._decode(rows, self._constrained(rows, constraints))
 
     def _constrained(self, rows: Rows, constraints: Any) -> Chain | None:
@@ -332,18 +319,18 @@ class SequenceLabeler(ChainWeights):
         At the loss's own inverse temperature β; a loss with β = ∞ defines no distribution, and 1 is used.
         """
         check_is_fitted(self, "theta_")
-        rows = self.encoder_.transform(X)
+        rows = self._read(X)
         space = self._constrained(rows, constraints) or self._space(rows.offsets, self.scheme)
         features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
         out = np.empty((int(rows.offsets[-1]), len(self.classes_)))
         logs = np.empty(len(rows))
         settings, outs = (self.theta_, self._beta), (out, logs)
         _decoding.in_blocks(thread_count(self.n_jobs), _decoding.label_marginals, space, features, settings, outs)
-        return np.split(out, rows.offsets[1:-1])
+        return Outputs(np.split(out, rows.offsets[1:-1]) if len(rows) else [])
 
-    def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
+    def predict_proba(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
         """The same as :meth:`predict_marginals`, under the name that scikit-learn gives probabilities."""
-        return self.predict_marginals(X)
+        return self.predict_marginals(X, constraints)
 
     @property
     def _beta(self) -> float:
@@ -353,7 +340,7 @@ class SequenceLabeler(ChainWeights):
     def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k best label sequences of every sequence, each with its probability, best first."""
         check_is_fitted(self, "theta_")
-        rows = self.encoder_.transform(X)
+        rows = self._read(X)
         space = self._space(rows.offsets, self.scheme)
         features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
         if not len(space):
@@ -366,7 +353,7 @@ class SequenceLabeler(ChainWeights):
             probabilities = np.exp(beta * ranked.values[i, :count] - logs[i])
             labels = [[self.classes_[b] for b in sequence] for sequence in sequences]
             found.append(list(zip(labels, probabilities.tolist(), strict=True)))
-        return found
+        return Outputs(found)
 
     def predict_spans(self, X: Any, scheme: str | None = None) -> list[list[SpanPrediction]]:
         """The chunks of the best legal tag sequence, each with the probability that it is exactly a chunk."""
@@ -374,7 +361,7 @@ class SequenceLabeler(ChainWeights):
         wanted = scheme or self.scheme
         if wanted is None:
             raise ParameterError("scheme", "predict_spans", "a tag scheme such as 'IOB2'", None)
-        rows = self.encoder_.transform(X)
+        rows = self._read(X)
         space = self._space(rows.offsets, wanted)
         features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
         best, jobs = self._decode(rows, space), thread_count(self.n_jobs)
@@ -406,14 +393,18 @@ class SequenceLabeler(ChainWeights):
 
         Parameters
         ----------
-        X : a single sequence, or several where ``sequence`` says which one
+        X : what ``predict`` takes, with ``sequence`` where that is more than one sequence; or a single sequence
             Several matter to templates that look at the whole document.
         label, against : optional
             The label to explain and its rival; the predicted one and the best other one if absent.
         """
         check_is_fitted(self, "theta_")
-        several = X if isinstance(X, Columns) or sequence is not None else [X]
-        return explain_position(self, several, position, label, against, sequence)
+        return explain_position(self, self._several(X), position, label, against, sequence)
+
+    def _several(self, X: Any) -> Any:
+        """X as ``predict`` takes it: a single sequence in a list."""
+        X = sequences_of(X)
+        return [X] if self.encoder_.is_single(X) else X
 
 
 def _spelled(y: Any) -> Any:
@@ -424,4 +415,4 @@ def _spelled(y: Any) -> Any:
 
 
 def _as_lists(y: Any) -> Any:
-    return y if isinstance(y, CodedColumn) else [list(sequence) for sequence in y]
+    return y if isinstance(y, CodedColumn) else [list(sequence) for sequence in as_list(y)]

@@ -156,6 +156,8 @@ def allowed_rows(
     for i, pinned in enumerate(constraints):
         length = int(offsets[i + 1] - offsets[i])
         for position, wanted in (pinned or {}).items():
+            if not isinstance(position, int | np.integer):
+                raise InputError(f"constraint of sequence {i}: expected a position, an integer, got {position!r}")
             if not -length <= position < length:
                 raise InputError(f"constraint at position {position} of sequence {i}, which has {length} positions")
             row = int(offsets[i]) + position % length

@@ -8,17 +8,20 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise.data.columns import CodedColumn, Columns, encode, is_coded
 from partwise.estimation.base import StoredModel, params_from_json
 from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError
+from partwise.gold import checked_weights
 from partwise.learners.base import Callback, Result
 from partwise.sequences.encoders import TemplateEncoder, make_encoder
 from partwise.sequences.explanation import Explanation
 from partwise.sequences.labeler import SequenceLabeler
 from partwise.sequences.spans import SpanPrediction
+from partwise.sequences.tag_repair import repaired
 from partwise.storage import check_writable
 from partwise.templates._functions import CONTEXTS
 
@@ -94,6 +97,7 @@ class StackedLabeler(StoredModel, Estimator):
         dev: tuple[Any, Any] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> StackedLabeler:
         """Train both stages: ``folds`` + 2 fits in all.
 
@@ -107,12 +111,17 @@ class StackedLabeler(StoredModel, Estimator):
             Called in the second stage.
         checkpoint : path, optional
             Every fit keeps its state in a file whose name begins with this.
+        sample_weight : (n,), optional
+            How much the loss of each sequence counts, in both stages.
         """
         if isinstance(self.folds, bool) or not isinstance(self.folds, int) or self.folds < 2:
             raise ParameterError("folds", "StackedLabeler", "an integer ≥ 2", self.folds)
         if checkpoint is not None:
             check_writable(checkpoint)
         columns, labels = self._columns(X), encode_known(y)
+        for stage in map(self._stage, ("first", "second")):
+            if stage.scheme is not None:  # once, not in every fold
+                labels = repaired(labels, stage.scheme, stage.repair)
         lengths, expected = np.diff(labels.offsets), np.diff(columns.offsets)
         if len(lengths) != len(expected) or (lengths != expected).any():
             raise InputError("X and y differ in the number of sequences or in the length of one")
@@ -120,13 +129,15 @@ class StackedLabeler(StoredModel, Estimator):
         def keep(stage: str) -> dict[str, Any]:
             return {} if checkpoint is None else {"checkpoint": f"{os.fspath(checkpoint)}.{stage}"}
 
-        guessed = self._cross_validated(columns, labels, keep)
-        self.first_ = _whole(self._stage("first").unfitted().fit(columns, labels, dev=dev, **keep("first")))
+        weights = None if sample_weight is None else checked_weights(sample_weight, len(columns))
+        guessed = self._cross_validated(columns, labels, weights, keep)
+        given: dict[str, Any] = {"sample_weight": weights}
+        self.first_ = _whole(self._stage("first").unfitted().fit(columns, labels, dev=dev, **given, **keep("first")))
         if dev is not None:
             dev = self._read(dev[0]), dev[1]
         extended = with_column(columns, self.column, guessed)
         second = self._stage("second").unfitted()
-        self.second_ = second.fit(extended, labels, dev=dev, callbacks=callbacks, **keep("second"))
+        self.second_ = second.fit(extended, labels, dev=dev, callbacks=callbacks, **given, **keep("second"))
         return self
 
     def _stage(self, which: str) -> SequenceLabeler:
@@ -138,7 +149,9 @@ class StackedLabeler(StoredModel, Estimator):
             raise ParameterError(which, "StackedLabeler", "a labeler with templates", given)
         return given  # type: ignore[no-any-return]
 
-    def _cross_validated(self, columns: Columns, labels: CodedColumn, keep: Any) -> list[list[str]]:
+    def _cross_validated(
+        self, columns: Columns, labels: CodedColumn, weights: NDArray[np.float64] | None, keep: Any
+    ) -> list[list[str]]:
         """The first stage's labels of each sequence, by a model that was not trained on its document."""
         part = parts_of(columns.documents, self.folds, self.random_state)
         gold = labels.to_lists()
@@ -146,7 +159,8 @@ class StackedLabeler(StoredModel, Estimator):
         for fold in range(self.folds):
             inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
             model = self._stage("first").unfitted()
-            _whole(model.fit(columns.subset(inside), [gold[i] for i in inside], **keep(f"fold{fold}")))
+            given = {"sample_weight": None if weights is None else weights[inside], **keep(f"fold{fold}")}
+            _whole(model.fit(columns.subset(inside), [gold[i] for i in inside], **given))
             for i, found in zip(outside, model.predict(columns.subset(outside)), strict=True):
                 guessed[i] = found
         self.first_score_ = float(model._score(gold, encode(guessed)))
@@ -179,7 +193,7 @@ class StackedLabeler(StoredModel, Estimator):
 
     def predict(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> list[list[Any]]:
         """The best label sequence of every sequence. Sequences of one document belong into one call."""
-        return self.predict_coded(X, constraints).to_lists()
+        return Outputs(self.predict_coded(X, constraints).to_lists())
 
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
         """The same as numbers with their labels; constraints bind the second stage."""
@@ -188,6 +202,10 @@ class StackedLabeler(StoredModel, Estimator):
     def predict_marginals(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
         """P(y_t = b | x, first(x)): one (T, L) array a sequence, columns as ``classes_``."""
         return self._fitted().predict_marginals(self._read(X), constraints)
+
+    def predict_proba(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
+        """The same as :meth:`predict_marginals`, under the name that scikit-learn gives probabilities."""
+        return self.predict_marginals(X, constraints)
 
     def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k best label sequences of every sequence, each with its probability, best first."""
@@ -210,8 +228,8 @@ class StackedLabeler(StoredModel, Estimator):
         self, X: Any, position: int, label: Any = None, against: Any = None, *, sequence: int | None = None
     ) -> Explanation:
         """Why the second stage chose this label: the weights for and against it."""
-        several = X if isinstance(X, Columns) or sequence is not None else [X]
-        return self._fitted().explain(self._read(several), position, label, against, sequence=sequence)
+        several = self._fitted() and self.first_._several(X)
+        return self.second_.explain(self._read(several), position, label, against, sequence=sequence)
 
     # storage
 
@@ -288,6 +306,7 @@ def parts_of(documents: NDArray[np.int64], folds: int, random_state: int) -> NDA
 
 def encode_known(y: Any) -> CodedColumn:
     """Labels as a column; the first stage's labels are strings, so all must be."""
+    y = as_list(y)
     if not is_coded(y):
         for i, sequence in enumerate(y):
             for t, label in enumerate(sequence):

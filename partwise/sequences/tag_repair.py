@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ from partwise.data.columns import CodedColumn, encode
 from partwise.exceptions import InputError, ParameterError
 from partwise.sequences.tag_schemes import ROLES, Repair, Sentences, read_tags, repair_at, scheme_name, write_tags
 
-__all__ = ["RepairReport", "detect_scheme", "repair", "repair_report"]
+__all__ = ["RepairReport", "detect_scheme", "repair", "repair_report", "repaired", "well_formed"]
+
+#: So many of the tags inside chunks may be slips; beyond that the data are taken to be in another scheme.
+SLIPS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +103,68 @@ def repair_report(sentences: Sentences, scheme: str, examples: int = 3) -> Repai
     return RepairReport(name, write_tags(reading, name), dict(counts.most_common()), shown, np.unique(sentence_of))
 
 
-def detect_scheme(sentences: Sentences, tolerance: float = 0.01) -> str:
+def well_formed(sentences: Sentences, scheme: str, *, repair: bool = True, path: str = "") -> RepairReport:
+    """``repair_report`` of labels to learn from, which are meant to be tags of this scheme.
+
+    InputError where they are rather tags of another scheme, and without ``repair`` where a single one is ill-formed.
+
+    Examples
+    --------
+    >>> well_formed([["B-LOC", "I-PER"]], "IOB2", repair=False)  # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+        ...
+    partwise.exceptions.InputError: label I-PER at position 1 of sequence 0: B-PER belongs there (only token of a
+    chunk in IOB2); repair=True replaces such labels
+    """
+    name, column = scheme_name(scheme), encode(sentences, "labels")
+    where = f"{path}: " if path else ""
+    try:
+        report = repair_report(column, name, examples=1)
+    except InputError as error:
+        raise InputError(f"{where}{error}{_rather(column, name)}") from None
+    if not report.total:
+        return report
+    inside = sum(column.vocab[code] != "O" for code in column.codes.tolist())
+    if report.total > SLIPS * inside and (other := _rather(column, name)):
+        raise InputError(f"{where}{report.total} of {inside} tags inside chunks are ill-formed in {name}{other}")
+    if not repair:
+        sentence, fix = min((found[0] for found in report.examples.values()), key=lambda pair: (pair[0], pair[1].token))
+        reason = fix.kind.partition("(")[2].rstrip(")")
+        raise InputError(
+            f"{where}label {fix.old} at position {fix.token} of sequence {sentence}: {fix.new} belongs there "
+            f"({reason} in {name}); repair=True replaces such labels"
+        )
+    return report
+
+
+def repaired(labels: Sentences, scheme: str, repair: bool) -> CodedColumn:
+    """The labels that ``fit`` learns from: those given, ill-formed ones replaced, with a warning that counts them."""
+    report = well_formed(labels, scheme, repair=repair)
+    if report.total:
+        sentence, fix = next(iter(report.examples.values()))[0]
+        warnings.warn(
+            f"{report.total} of {len(report.repaired.codes)} labels are ill-formed in {report.scheme} and were "
+            f"repaired, such as {fix.old} → {fix.new} at position {fix.token} of sequence {sentence} ({fix.kind}); "
+            "repair=False makes them an error",
+            UserWarning,
+            stacklevel=6,
+        )
+    return report.repaired
+
+
+def _rather(column: CodedColumn, scheme: str) -> str:
+    """The end of a message: which other scheme the tags are of, and what to do; empty where they are of none."""
+    try:
+        found = detect_scheme(column)
+    except InputError:
+        return ""
+    if found == scheme:
+        return ""
+    how = f"tags.convert_all(y, {found!r}, {scheme!r})"
+    return f"; they look like {found}: say scheme={found!r}, or convert them with {how}"
+
+
+def detect_scheme(sentences: Sentences, tolerance: float = SLIPS) -> str:
     """The scheme in which the fewest tags are ill-formed, at most ``tolerance`` of those inside chunks.
 
     Real data has slips (two needless B tags in the CoNLL-2003 training set), hence a tolerance; they

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from partwise.data.columns import CodedColumn, is_coded
 from partwise.exceptions import InputError
-from partwise.sequences.tag_repair import RepairReport, detect_scheme, repair, repair_report
+from partwise.sequences.tag_repair import RepairReport, detect_scheme, repair, repair_report, well_formed
 from partwise.sequences.tag_schemes import (
     RULES,
     SCHEMES,
@@ -60,6 +60,7 @@ __all__ = [
     "span_table",
     "spans",
     "tags_from_spans",
+    "well_formed",
 ]
 
 

@@ -114,8 +114,8 @@ class Converted(NamedTuple):
     changes: str
 
 
-def convert_labels(labels: CodedColumn, scheme: str, path: str) -> Converted:
-    """Labels in that scheme, whatever scheme they are in."""
+def convert_labels(labels: CodedColumn, scheme: str, path: str, repair: bool = True) -> Converted:
+    """Labels in that scheme, whatever scheme they are in; without ``repair`` an ill-formed one is an error."""
     from partwise.sequences import tags
 
     wanted = tags.scheme_name(scheme)
@@ -123,7 +123,7 @@ def convert_labels(labels: CodedColumn, scheme: str, path: str) -> Converted:
         return Converted(labels, None, "")
     try:
         found = tags.detect_scheme(labels)
-        report = tags.repair_report(labels, found)
+        report = tags.well_formed(labels, found, repair=repair)
         converted = report.repaired if found == wanted else tags.convert_all(report.repaired, found, wanted)
     except InputError as error:
         raise InputError(f"{path}: the labels cannot be read as {wanted}: {error}") from None

@@ -7,6 +7,7 @@ from typing import Any
 
 from partwise.cli.console import print_json, tell
 from partwise.cli.registry import Command
+from partwise.cli.settings import truth
 from partwise.sequences.commands._files import FileLayout, add_layout
 
 EXAMPLES = """
@@ -24,6 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--templates", "-t", metavar="T", action="append", help="a template or a ready set (chunking)")
     parser.add_argument("--segment", metavar="T", action="append", help="base template of whole segments")
     parser.add_argument("--scheme", metavar="NAME", default="IOB2", help="the scheme of the tags (default: IOB2)")
+    parser.add_argument(
+        "--repair", metavar="YES", type=truth, default=True, help="replace ill-formed tags, or stop: no (default: yes)"
+    )
     parser.add_argument("--max-length", metavar="N", type=int, help="longest segment (default: of training, per label)")
     parser.add_argument("--min-count", metavar="N", type=int, default=1, help="drop rarer attributes and segments")
     parser.add_argument("--beam", metavar="N", type=int, help="search with a beam of this size; exact if absent")
@@ -50,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
     data, tags, label = layout.read_labelled(args.train)
     dev = layout.read_labelled(args.dev)[:2] if args.dev else None
     shared: dict[str, Any] = {
-        "scheme": args.scheme, "max_length": args.max_length, "min_count": args.min_count, "patience": args.patience,
-        "random_state": args.seed, "verbose": 0 if args.quiet else 1,
+        "scheme": args.scheme, "repair": args.repair, "max_length": args.max_length, "min_count": args.min_count,
+        "patience": args.patience, "random_state": args.seed, "verbose": 0 if args.quiet else 1,
     }  # fmt: skip
     if args.segment:
         shared["segments"] = args.segment

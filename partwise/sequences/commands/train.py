@@ -34,7 +34,7 @@ partwise train --config chunker.toml --C 0.5
 # What to use where --templates is not given, by the name of the label column.
 USUAL_TEMPLATES = {"chunk": "chunking", "ner": "ner", "pos": "pos"}
 _CONSTRUCTOR = (
-    "loss", "learner", "learner_options", "C", "max_passes", "patience", "order", "scheme", "min_count",
+    "loss", "learner", "learner_options", "C", "max_passes", "patience", "order", "scheme", "repair", "min_count",
     "hashing", "features", "n_jobs",
 )  # fmt: skip
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     dev = None
     if settings["dev"] is not None:
         dev_data, dev_labels, _ = layout.read_labelled(settings["dev"])
-        dev = dev_data, _prepared(args, dev_data, dev_labels, settings["scheme"])[0]
+        dev = dev_data, _prepared(args, dev_data, dev_labels, settings)[0]
     if templates is None and not packed:
         templates = usual_templates(layout)
     names = tuple(name for name in layout.columns or () if name != layout.label) if packed else data.names
@@ -191,7 +191,7 @@ def read_training_data(
         raise unknown_name("label", layout.label, layout.columns)
     data, labels, label = layout.read_labelled(settings["train"])
     columns = layout.columns if layout.columns is not None else USUAL[: len(data.names) + 1]
-    labels, tags = _prepared(args, data, labels, settings["scheme"])
+    labels, tags = _prepared(args, data, labels, settings)
     return data, labels, replace(layout, columns=columns, label=label), tags
 
 
@@ -231,11 +231,13 @@ def engine_of(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _prepared(
-    args: argparse.Namespace, data: Columns, labels: CodedColumn, scheme: str | None
+    args: argparse.Namespace, data: Columns, labels: CodedColumn, settings: dict[str, Any]
 ) -> tuple[CodedColumn, str | None]:
     """The labels in the wanted tag scheme, and the scheme of the file where one is wanted."""
-    path = data.path or "<stdin>"
-    found = Converted(labels, None, "") if scheme is None else convert_labels(labels, scheme, path)
+    path, scheme = data.path or "<stdin>", settings["scheme"]
+    found = Converted(labels, None, "")
+    if scheme is not None:
+        found = convert_labels(labels, scheme, path, settings["repair"])
     kinds = len(set(found.labels.codes.tolist()))
     counts = f"{path}: {len(data)} sentences, {data.tokens} tokens, {kinds} labels"
     note(args, f"{counts}; {found.changes}" if found.changes else counts)

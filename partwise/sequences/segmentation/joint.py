@@ -16,7 +16,7 @@ from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.features.layout import RowLayout
 from partwise.learners.laso.learner import PackedSearch
 from partwise.sequences.chunks import chunk_scores
-from partwise.sequences.encoders import make_encoder
+from partwise.sequences.encoders import make_encoder, sequences_of
 from partwise.sequences.segmentation._joint_kernels import CONTEXTS, TAG_CONTEXTS, JointSearch, best_tags
 from partwise.sequences.tags import legal_transitions
 from partwise.sequences.tokens import token_accuracy
@@ -143,7 +143,7 @@ class JointLabeler(SearchedEstimator):
 
     def training(self, X: Any, y: tuple[Any, Any]) -> PackedSearch:
         """What the learner is to solve: fixes tags, words, attributes and the layout of θ."""
-        words, tags, chunks = (encode(column) for column in (X, *y))
+        words, tags, chunks = (encode(column) for column in (_words(X), *_both(y)))
         for name, column in (("tags", tags), ("chunk tags", chunks)):
             if not np.array_equal(column.offsets, words.offsets):
                 raise InputError(f"the {name} are not as many as the words in every sentence")
@@ -233,7 +233,7 @@ class JointLabeler(SearchedEstimator):
 
     def _decode(self, X: Any) -> Callable[[Floats, int], tuple[CodedColumn, CodedColumn]]:
         """(θ, beam) → (tags, chunk tags) of sentences that are encoded once."""
-        words = encode(X)
+        words = encode(_words(X))
         columns = self._columns(words)
         search = self._search(words, [encoder.transform(columns) for encoder in self.encoders_], np.zeros(0, np.int64))
         n = len(words.offsets) - 1
@@ -262,18 +262,18 @@ class JointLabeler(SearchedEstimator):
         tags, chunks = self.predict_coded(X)
         return tags.to_lists(), chunks.to_lists()
 
+    def score(self, X: Any, y: Any) -> float:
+        """Chunk F1; a dev set is judged by the accuracy of the tags as well."""
+        return chunk_scores(encode(_both(y)[1]), self.predict_coded(X)[1]).f1
+
     def _make_score(self, X: Any, y: Any) -> Callable[[Floats], float]:
-        decode, truth = self._decode(X), [encode(column) for column in y]
+        decode, truth = self._decode(X), [encode(column) for column in _both(y)]
 
         def score(theta: Floats) -> float:
             tags, chunks = decode(theta, self.beam)
             return token_accuracy(truth[0], tags) + chunk_scores(truth[1], chunks).f1
 
         return score
-
-    def score(self, X: Any, y: Any) -> float:
-        """Chunk F1."""
-        return chunk_scores(encode(y[1]), self.predict_coded(X)[1]).f1
 
     # storage
 
@@ -309,6 +309,22 @@ class JointLabeler(SearchedEstimator):
         self.layouts_[1].base = self.layouts_[0].dim
         if len(self.theta_) != self._bases()[-1]:
             raise StorageError(f"theta has {len(self.theta_)} weights; expected {self._bases()[-1]}")
+
+
+def _words(X: Any) -> Any:
+    """The sentences of words; of columns, the one called word, or the only one."""
+    X = sequences_of(X)
+    return X.coded("word" if "word" in X.names else 0) if isinstance(X, Columns) else X
+
+
+def _both(y: Any) -> Any:
+    """(tags, chunk tags) of a pair, or of two columns, which a splitter can select sentences from."""
+    y = sequences_of(y)
+    if isinstance(y, Columns):
+        if len(y.names) != 2:
+            raise InputError(f"y has the columns {', '.join(y.names)}; expected two, of tags and of chunk tags")
+        return y.coded(0), y.coded(1)
+    return y
 
 
 def _ending(word: str) -> str:

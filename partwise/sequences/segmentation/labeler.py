@@ -15,6 +15,7 @@ from partwise.data.columns import CodedColumn
 from partwise.estimation.base import make_loss, thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator, cost_for
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners import Learner
 from partwise.losses import LossFunction
@@ -25,6 +26,7 @@ from partwise.sequences.segmentation.encoding import BASES, OUTSIDE, SegmentEnco
 from partwise.sequences.segmentation.explanation import SegmentExplanation, explain_segment
 from partwise.sequences.segmentation.features import SegmentFeatures
 from partwise.sequences.spans import SpanPrediction
+from partwise.sequences.tag_repair import repaired
 from partwise.sequences.tag_schemes import scheme_name
 from partwise.sequences.tags import convert_all
 from partwise.structures.segments import Segments
@@ -41,13 +43,14 @@ class SegmentModel(LearnedEstimator):
     segments: Sequence[str]
     columns: tuple[str, ...] | None
     scheme: str
+    repair: bool
     max_length: int | None
     min_count: int
     encoder_: SegmentEncoder
 
     def _encode(self, X: Any, y: Any) -> tuple[Segments, SegmentFeatures, Any]:
         """Fit the encoder; the spaces, features and gold segments of the training data."""
-        gold, labels = gold_segments(y, self.scheme)
+        gold, labels = gold_segments(repaired(as_list(y), self.scheme, self.repair), self.scheme)
         limits = gold.limits(len(labels))
         if self.max_length is not None:
             limits = np.where(np.arange(len(labels)) == 0, 1, self.max_length)
@@ -107,15 +110,15 @@ class SegmentModel(LearnedEstimator):
 
     def predict(self, X: Any) -> list[list[str]]:
         """The tags of the best segmentation of every sequence."""
-        return self.predict_coded(X).to_lists()
+        return Outputs(self.predict_coded(X).to_lists())
 
     def score(self, X: Any, y: Any) -> float:
         """Chunk F1."""
-        return chunk_scores(y, self.predict_coded(X)).f1
+        return chunk_scores(as_list(y), self.predict_coded(X)).f1
 
     def _make_score(self, X: Any, y: Any) -> Callable[[Floats], float]:
         space, features = self.encoder_.transform(X)
-        offsets = features.pack.tokens.offsets
+        offsets, y = features.pack.tokens.offsets, as_list(y)
         return lambda theta: chunk_scores(y, self._tags(self._starts(space, features, theta), offsets)).f1
 
     def explain(
@@ -164,6 +167,8 @@ class SegmentLabeler(SegmentModel):
         Names of the columns where X is lists of token tuples.
     scheme : str
         The scheme of the tags in y and of those predicted.
+    repair : bool
+        Whether labels that are ill-formed in the scheme are replaced, with a warning that counts them, or are an error.
     max_length : int, optional
         The longest segment; that of each label in the training data if absent.
     min_count : int
@@ -195,6 +200,7 @@ class SegmentLabeler(SegmentModel):
         segments: Sequence[str] = BASES,
         columns: tuple[str, ...] | None = None,
         scheme: str = "IOB2",
+        repair: bool = True,
         max_length: int | None = None,
         min_count: int = 1,
         loss: Any = None,
@@ -212,6 +218,7 @@ class SegmentLabeler(SegmentModel):
         self.segments = segments
         self.columns = columns
         self.scheme = scheme
+        self.repair = repair
         self.max_length = max_length
         self.min_count = min_count
         self.loss = loss

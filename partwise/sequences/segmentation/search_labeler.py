@@ -30,7 +30,7 @@ class SearchLabeler(SegmentModel, SearchedEstimator):
 
     Parameters
     ----------
-    templates, segments, columns, scheme, max_length, min_count
+    templates, segments, columns, scheme, repair, max_length, min_count
         As in :class:`~partwise.sequences.segmentation.labeler.SegmentLabeler`.
     beam : int
         States per number of covered tokens. :class:`SegmentLabeler` is what searches exactly.
@@ -62,6 +62,7 @@ class SearchLabeler(SegmentModel, SearchedEstimator):
         segments: Sequence[str] = BASES,
         columns: tuple[str, ...] | None = None,
         scheme: str = "IOB2",
+        repair: bool = True,
         max_length: int | None = None,
         min_count: int = 1,
         beam: int = 5,
@@ -80,6 +81,7 @@ class SearchLabeler(SegmentModel, SearchedEstimator):
         self.segments = segments
         self.columns = columns
         self.scheme = scheme
+        self.repair = repair
         self.max_length = max_length
         self.min_count = min_count
         self.beam = beam

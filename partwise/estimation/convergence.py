@@ -1,0 +1,61 @@
+"""Honest endings: a training that stopped before it had converged says so, with the gap and what to do."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from partwise.learners.base import Record, Result
+
+__all__ = ["unconverged", "warn_unconverged"]
+
+#: A bound that allows more than this share of the objective tells nothing.
+VAGUE = 1.0
+
+
+def unconverged(learner: Any, result: Result, judged: bool = False) -> str:
+    """Why the answer of a learner that converges is not yet the minimum, in a sentence or two; empty where it is.
+
+    ``judged``: the pass to return was chosen by a held-out score, which asks for no minimum.
+    """
+    if judged or not getattr(learner, "converges", False) or not result.trace:
+        return ""
+    if result.status != "max_passes" and not (result.status == "stalled" and learner.certified):
+        return ""
+    name, passes = type(learner).__name__, len(result.trace)
+    known = [_gap(result), _fall(result.trace)]
+    asked = getattr(learner, "tolerance", None)
+    told = "; ".join(text for text in known if text) + (f" (tolerance {asked:g})" if asked is not None else "")
+    if result.status == "stalled":
+        reason = result.uncertified or "no step helps any more at this precision"
+        advice = "A larger tolerance would accept this; another learner may get further."
+        return f"training has not converged: {name} stalled after {passes} passes, {reason}; {told}. {advice}"
+    advice = f"Allow more passes (max_passes, now {learner.max_passes}), a larger tolerance, or take a smaller C."
+    return f"training has not converged: {name} stopped after {passes} passes (max_passes); {told}. {advice}"
+
+
+def _gap(result: Result) -> str:
+    certificate = result.certificate
+    if certificate is None or not certificate.relative_gap <= VAGUE:
+        return ""
+    share = 100 * certificate.relative_gap
+    return f"the objective {certificate.primal:.5g} lies at most {certificate.gap:.2g} ({share:.2g}%) above its minimum"
+
+
+def _fall(trace: list[Record]) -> str:
+    """How far the objective fell of late."""
+    last = trace[-1].objective
+    before = trace[-11 if len(trace) > 10 else 0].objective
+    if last is None or before is None or len(trace) < 2:
+        return ""
+    share = 100 * (before - last) / max(abs(last), 1e-300)
+    return f"over the last {min(10, len(trace) - 1)} passes the objective fell by {max(share, 0.0):.2g}%"
+
+
+def warn_unconverged(learner: Any, result: Result, judged: bool = False) -> None:
+    """Give scikit-learn's ConvergenceWarning where :func:`unconverged` has something to say."""
+    message = unconverged(learner, result, judged)
+    if message:
+        from sklearn.exceptions import ConvergenceWarning  # a training that converged does not pay for it
+
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
