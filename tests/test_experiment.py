@@ -222,6 +222,7 @@ def test_context_names_files(tmp_path: Path) -> None:
         "martins2010-parsing",
         "maxmargin-race",
         "bartlett2004-ner",
+        "bartlett2004-wcfg",
         "lacostejulien2009-qap",
         "daume2005-theorem4",
     ],
