@@ -33,6 +33,7 @@ PAGES = [
     ("graphs", "Graphs and images"),
     ("factor_graphs", "Factor graphs"),
     ("parsing", "Dependency parsing"),
+    ("phrases", "Phrase structure"),
     ("experiments", "Experiments"),
     ("benchmarks", "Benchmarks"),
     ("capabilities", "Structure × learner"),

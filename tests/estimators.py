@@ -67,6 +67,12 @@ def trees() -> tuple[Any, Any]:
     return load_sample_treebank("train")[:30], None
 
 
+def phrases() -> tuple[Any, Any]:
+    from partwise.parsing import load_sample_phrases
+
+    return load_sample_phrases("test")[:1] * 4 + load_sample_phrases("train")[:26], None
+
+
 def counts() -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b"], 10)
@@ -155,6 +161,10 @@ CASES = {
     "TransitionParser": Case(
         lambda: partwise.TransitionParser(row_bits=8, max_passes=2), trees, ("beam", [1, 2]), weighs=False
     ),
+    "PhraseParser": Case(
+        lambda: partwise.PhraseParser(bits=12, vertical=1, horizontal=0, max_passes=2, folds=2), phrases, ("C", [0.01, 0.1])
+    ),
+    "TreebankParser": Case(lambda: partwise.TreebankParser(), phrases, ("vertical", [1, 2]), weighs=False),
     "GraphLabeler": Case(lambda: partwise.GraphLabeler(), graphs, ("C", [0.1, 1.0])),
     "MarkovNetwork": Case(
         lambda: partwise.MarkovNetwork([(0, 3)], states={c: [False, True] for c in range(4)}), lambda: (np.array([list(row) for row in counts()[0] > 2]), None),

@@ -46,6 +46,8 @@ class PhraseFeatures(Features):
     bits : int
     """
 
+    precision = np.float32
+
     def __init__(self, space: Grammar, words: Sequence[Any], symbols: Sequence[Symbol], *, bits: int = 22) -> None:
         if not 4 <= bits <= 30:
             raise ParameterError("bits", "PhraseFeatures", "in 4..30", bits)

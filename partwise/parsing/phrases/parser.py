@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partwise.batch import Batch
 from partwise.costs import ConstituentCost
 from partwise.estimation.base import thread_count
 from partwise.estimation.conduct import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.estimation.results import result_from_json
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners import Learner, Result
@@ -146,6 +147,7 @@ class PhraseParser(LearnedEstimator):
         dev: Sequence[PhraseTree] | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train on trees. Ctrl-C ends training and keeps the best weights so far.
 
@@ -158,9 +160,14 @@ class PhraseParser(LearnedEstimator):
         callbacks : of (record, θ) → True to stop
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
+        sample_weight : (n,), optional
+            How much the loss of each tree counts: 2 is the tree twice. A learner that cannot says so. The grammar is
+            read off every tree once.
         """
-        held_out = None if dev is None else (dev, None)
-        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint)
+        held_out = None if dev is None else (as_list(dev, "dev"), None)
+        return self._fit(
+            as_list(X, "X"), None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight
+        )
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         trees = check_trees(X)
@@ -246,7 +253,7 @@ class PhraseParser(LearnedEstimator):
                 trees[start + i] = self.model_.tree(rows, here[i])
             parsed += [start + i for i in forests.parsed]
         self.fallbacks_ = warn_of_fallbacks(sentences, parsed)
-        return trees
+        return Outputs(trees)
 
     def _gains(self, space: Grammar, batch: Batch) -> Floats:
         """2p − 1 of every constituent, p that of its label over its span: minus the expected cost, up to a constant."""
@@ -326,7 +333,7 @@ class PhraseParser(LearnedEstimator):
 
     def evaluate(self, X: Sequence[PhraseTree], **how: Any) -> BracketScores:
         """Labelled brackets of the parser's trees against those of X, by the rules of EVALB."""
-        return bracket_scores(X, self.predict(X, **how))
+        return bracket_scores(as_list(X, "X"), self.predict(X, **how))
 
     def score(self, X: Sequence[PhraseTree], y: None = None) -> float:
         """Labelled F1 as a share."""

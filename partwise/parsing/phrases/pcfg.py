@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from partwise.batch import Batch
 from partwise.estimation.base import thread_count
 from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError
 from partwise.parsing.phrases.binary import collapse_chains
 from partwise.parsing.phrases.metrics import BracketScores, bracket_scores
@@ -24,6 +25,7 @@ __all__ = ["TreebankParser", "check_sentences", "check_trees", "log_probabilitie
 
 def check_trees(X: Sequence[PhraseTree]) -> list[PhraseTree]:
     """Trees to train on, each with words and a phrase at its top."""
+    X = as_list(X, "X")
     if not len(X):
         raise InputError("there are no trees to train on")
     for i, tree in enumerate(X):
@@ -37,7 +39,7 @@ def check_trees(X: Sequence[PhraseTree]) -> list[PhraseTree]:
 def check_sentences(X: Sequence[Any]) -> list[list[str]]:
     """The words of sentences that are lists of words or trees."""
     found = []
-    for i, sentence in enumerate(X):
+    for i, sentence in enumerate(as_list(X, "X")):
         words = sentence.words if isinstance(sentence, PhraseTree) else sentence
         if isinstance(words, str) or not all(isinstance(word, str) for word in words):
             raise InputError(f"sentence {i} must be a list of words or a PhraseTree")
@@ -154,11 +156,11 @@ class TreebankParser(Estimator):
             outputs = Batch(forests.space, n_threads=thread_count(self.n_jobs)).outputs(scores)
             for i, rows in zip(forests.parsed, outputs, strict=True):
                 trees[i] = self.model_.tree(rows, sentences[i])
-        return trees
+        return Outputs(trees)
 
     def evaluate(self, X: Sequence[PhraseTree]) -> BracketScores:
         """Labelled brackets of the parser's trees against those of X."""
-        return bracket_scores(X, self.predict(X))
+        return bracket_scores(as_list(X, "X"), self.predict(X))
 
     def score(self, X: Sequence[PhraseTree], y: None = None) -> float:
         """Labelled F1 as a share."""
