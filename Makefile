@@ -42,7 +42,7 @@ lint: $(VENV)/.ready  ## format and check
 	$(BIN)/mypy
 
 docs: $(VENV)/.ready  ## the documentation as HTML, in site/
-	$(BIN)/python docs/build.py
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs site
 
 clean:
-	rm -rf $(VENV) $(OLDEST) site out build dist
+	rm -rf $(VENV) $(OLDEST) site out build dist docs/reference docs/gallery

@@ -65,16 +65,16 @@ class FactorGraph(CompiledStructure):
     inference : str
         An engine, or ``"auto"``: the junction tree where every instance fits it, else ``"trw"``.
 
-        ===================  =============================================  ==================================
-        engine               argmax                                         marginals, log Z
-        ===================  =============================================  ==================================
-        ``junction_tree``    exact (also k-best and samples)                exact
-        ``trw``              outer: AD³                                     outer: an upper bound
-        ``ad3``              outer: value ≥ the best score, fractional      none
-        ``branch_and_bound`` exact, or an error after ``time_limit``        none
-        ``mean_field``       inner: no single change improves it            inner: a lower bound
-        ``loopy_bp``         none: max-product; exact on trees              none: Bethe; exact on trees
-        ===================  =============================================  ==================================
+        ====================  =============================================  ==================================
+        engine                argmax                                         marginals, log Z
+        ====================  =============================================  ==================================
+        ``junction_tree``     exact (also k-best and samples)                exact
+        ``trw``               outer: AD³                                     outer: an upper bound
+        ``ad3``               outer: value ≥ the best score, fractional      none
+        ``branch_and_bound``  exact, or an error after ``time_limit``        none
+        ``mean_field``        inner: no single change improves it            inner: a lower bound
+        ``loopy_bp``          none: max-product; exact on trees              none: Bethe; exact on trees
+        ====================  =============================================  ==================================
     max_table : int
         Largest table of a junction tree, in entries of eight bytes.
     max_iter : int, optional

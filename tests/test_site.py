@@ -1,0 +1,65 @@
+"""The documentation site: every public name is in the reference, every page is in the contents, examples run."""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+
+import _reference  # noqa: E402
+
+EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    names = _reference.documented_names()
+    described = {getattr(importlib.import_module(module), name).__name__
+                 for module, own in names.items() for name in own
+                 if callable(getattr(importlib.import_module(module), name))}  # fmt: skip
+    missing = []
+    for _, _, module in _reference.MODULES:
+        home = importlib.import_module(module)
+        for name in home.__all__:
+            value = getattr(home, name)
+            if callable(value) and value.__name__ not in described:
+                missing.append(f"{module}.{name}")
+    assert not missing
+
+
+def test_every_name_is_documented_once() -> None:
+    values = [getattr(importlib.import_module(module), name)
+              for module, own in _reference.documented_names().items() for name in own]  # fmt: skip
+    objects = [id(value) for value in values if callable(value)]
+    assert len(objects) == len(set(objects))
+
+
+def test_reference_pages_are_written_and_left_alone(tmp_path: Path) -> None:
+    _reference.write_reference(tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert ".. autoclass:: partwise.structures.Chain" in (tmp_path / "structures.rst").read_text("utf-8")
+    _reference.write_reference(tmp_path)
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_every_page_is_in_the_contents() -> None:
+    contents = (ROOT / "docs" / "index.md").read_text("utf-8").split()
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert pages <= set(contents), f"not in docs/index.md: {sorted(pages - set(contents))}"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path))
+    from matplotlib import pyplot
+
+    assert pyplot.get_fignums(), "an example shows a picture"
+    pyplot.close("all")
