@@ -25,7 +25,7 @@ print(f"F1 on unseen documents: {model.score(test, test.column('ner')):.3f}")
 sentence = test.subset([1])
 words = sentence.sentence(0, "word")
 for span in model.predict_spans(sentence)[0]:
-    print(f"{' '.join(words[span.start:span.stop]):24s} {span.type:5s} {span.probability:.3f}")
+    print(f"{' '.join(words[span.start : span.stop]):24s} {span.type:5s} {span.probability:.3f}")
 
 # %%
 # The marginals of all labels at all positions:
