@@ -5,7 +5,8 @@ by exponentiated gradient (the paper's), dual coordinate ascent and the averaged
 of the free sample of the Penn Treebank, and tested on the last 414, once on sentences of up to 15 words and once on
 those of up to 40. Beside them stand probabilistic grammars of the same trees: the treebank's rules as they are, and
 with parent annotation and markovised rules. All read words alone; parts of speech are found by the parsers. Brackets by
-EVALB's rules. Settings were chosen on the last tenth of the training trees.
+EVALB's rules. Grammar, C and passes were chosen by training on 900 of the first 3,150 trees and scoring 150 of the next
+350; the test trees were not looked at.
 """
 
 from __future__ import annotations
@@ -30,10 +31,9 @@ LIMITS = (15, 40)
 PCFGS = {"treebank PCFG": (1, 99), "PCFG, parents, markovised": (2, 1)}
 #: Name → (learner, loss, C, passes).
 LEARNERS: dict[str, tuple[str, Any, float, int]] = {
-    "DCA, hinge": ("dca", "svm", 0.01, 8),
-    "DCA, log-loss": ("dca", "crf", 0.1, 8),
-    "perceptron": ("perceptron", None, 1.0, 8),
-    "EG, hinge": ("online_eg", "svm", 0.01, 6),
+    "DCA, hinge": ("dca", "svm", 0.01, 6),
+    "perceptron": ("perceptron", None, 1.0, 6),
+    "EG, hinge": ("online_eg", "svm", 0.01, 4),
 }
 QUICK_BITS = 14
 RESAMPLES = 2000
@@ -77,17 +77,13 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
             warnings.simplefilter("ignore")  # that a few passes are not the optimum is no surprise
             model.fit(train)
     trained, trained_cpu = time.perf_counter() - begin, time.process_time() - cpu
-    found = {"best": scored(model, test)}
-    begin, cpu = time.perf_counter(), time.process_time()
-    if isinstance(model, PhraseParser):
-        found["risk"] = scored(model, test, decoding="risk")
     result: dict[str, Any] = {
-        "train": len(train), "test": len(test), "seconds": trained, "cpu": trained_cpu, "fallbacks": model.fallbacks_,
-        "symbols": len(model.model_.fine.symbols), "rules": len(model.model_.fine.binary), **found["best"],
+        "train": len(train), "test": len(test), "seconds": trained, "cpu": trained_cpu, **scored(model, test),
+        "symbols": len(model.model_.fine.symbols), "rules": len(model.model_.fine.binary),
+        "fallbacks": model.fallbacks_,
     }  # fmt: skip
-    if "risk" in found:
+    if isinstance(model, PhraseParser):
         result |= {
-            "risk_f1": found["risk"]["f1"],
             "pruning": model.recall_.share,
             "dual": [record.dual for record in model.result_.trace],
             "weights": int(np.count_nonzero(model.theta_)),
@@ -95,11 +91,11 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
     return result
 
 
-def scored(model: Any, test: list[PhraseTree], **how: Any) -> dict[str, Any]:
+def scored(model: Any, test: list[PhraseTree]) -> dict[str, Any]:
     """Totals, and the counts of every sentence for intervals."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # sentences without a parse are in ``fallbacks``
-        predicted = model.predict(test, **how)
+        predicted = model.predict(test)
     scores: BracketScores = bracket_scores(test, predicted)
     single = [bracket_scores([a], [b]) for a, b in zip(test, predicted, strict=True)]
     return {
@@ -130,13 +126,13 @@ def table(cells: list[Cell], context: Context) -> str:
             rows.append([
                 cell.settings["model"], f"{r['f1']:.2f}",
                 "" if cell is base else f"{difference:+.2f} ({low:+.2f} to {high:+.2f})",
-                f"{r['risk_f1']:.2f}" if "risk_f1" in r else "", f"{r['precision']:.2f}", f"{r['recall']:.2f}",
+                f"{r['precision']:.2f}", f"{r['recall']:.2f}",
                 f"{r['complete']:.1f}", f"{r['tagging']:.2f}", r["fallbacks"],
                 f"{100 * r['pruning']:.2f}" if "pruning" in r else "", cell.settings.get("C", ""),
                 cell.settings.get("passes", ""), f"{r['cpu']:.0f}",
             ])  # fmt: skip
         head = [
-            "model", "F1", "against the first row (95%)", "F1, least risk", "precision", "recall", "whole trees",
+            "model", "F1", "against the first row (95%)", "precision", "recall", "whole trees",
             "tags", "no parse", "pruning keeps, %", "C", "passes", "training, CPU s",
         ]  # fmt: skip
         size = base.result

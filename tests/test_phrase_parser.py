@@ -50,7 +50,23 @@ def test_it_learns(parser: PhraseParser) -> None:
     assert parser.score(TEST) > 0.9
     assert parser.fallbacks_ == 0
     assert parser.score(TRAIN) > 0.97
-    assert parser.evaluate(TEST, decoding="risk").f1 > 90.0
+
+
+def test_least_risk_is_least_and_calibration_helps() -> None:
+    parser = PhraseParser(bits=16, max_passes=3, threshold=1e-4).fit(TRAIN)
+    known = [{tuple(c[:3]): c.probability for c in found} for found in parser.predict_marginals(TEST, least=0.0)]
+
+    def risk(decoding: str) -> list[float]:
+        """Expected wrong and missed constituents, up to a constant."""
+        trees = parser.predict(TEST, decoding=decoding)
+        return [sum(1 - 2 * mass[c] for c in tree.constituents()) for tree, mass in zip(trees, known, strict=True)]
+
+    assert all(a <= b + 0.05 for a, b in zip(risk("risk"), risk("best"), strict=True))  # ties go by rules
+    before = parser.predict_log_proba(TEST).copy()
+    parser.calibrate(TEST)
+    after = parser.predict_log_proba(TEST)
+    assert parser.temperature_ != 1.0
+    assert after[np.isfinite(after)].sum() > before[np.isfinite(before)].sum()
 
 
 def test_probabilities_add_up(parser: PhraseParser) -> None:

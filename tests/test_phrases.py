@@ -90,6 +90,15 @@ def test_files_and_streams(tmp_path) -> None:
         read_trees(tmp_path / "latin.mrg")
 
 
+def test_depth_is_no_limit() -> None:
+    deep = "(S (NP (PRP he)) (VP (VBD said) (SBAR (IN that) " * 700 + "(S (VP (VB go)))" + ")))" * 700
+    made = clean_tree(tree(deep))
+    assert str(made) == deep.replace(" (S (VP (VB go)))", " (S (VP (VB go)))")
+    rows = binary_rows(collapse_chains(made), 2, 1)
+    assert str(tree_of_rows(rows, made.words)) == str(made)
+    assert len(made.constituents()) == 4 * 700 + 2
+
+
 def test_cleaning_follows_the_penn_treebank() -> None:
     raw = (
         "( (S (NP-SBJ-1 (NNP A)) (VP (VBD was) (VP (VBN b) (NP (-NONE- *-1)) (PP-LOC=2 (IN in) (NP (NN c))))) (. .)) )"

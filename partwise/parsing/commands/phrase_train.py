@@ -23,7 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", "-o", metavar="FILE", help="where to write the model (required)")
     parser.add_argument("--dev", metavar="FILE", help="held-out trees: the best pass is kept")
     group = parser.add_argument_group("grammar")
-    group.add_argument("--vertical", type=int, choices=(1, 2), default=2, help="2: symbols know their parent (default)")
+    group.add_argument(
+        "--vertical", type=int, choices=(1, 2), default=1, help="2: symbols know their parent (default: 1)"
+    )
     group.add_argument(
         "--horizontal", metavar="N", type=int, default=1, help="children that long rules recall (default: 1)"
     )
@@ -77,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     if result.status == "interrupted" and result.best_step == 0:
         tell("partwise phrase-train: interrupted before the first pass was complete; nothing is saved")
         return 130
+    if dev is not None:
+        model.calibrate(dev)
     model.verbose = 0
     model.info_ = {"train": {"file": args.train, "trees": len(train), "words": words}}
     model.save(args.save)

@@ -47,21 +47,21 @@ def collapse_chains(tree: PhraseTree) -> PhraseTree:
     >>> str(collapse_chains(next(parse_trees(["(NP (S (NP (NN a) (NN b))))"]))))
     '(NP (NN a) (NN b))'
     """
-    if tree.word is not None:
-        return tree
-    chain = [tree]
-    while len(chain[-1].children) == 1 and chain[-1].children[0].word is None:
-        chain.append(chain[-1].children[0])
-    kept: list[PhraseTree] = []
-    for node in chain:
-        labels = [above.label for above in kept]
-        if node.label in labels:
-            kept = kept[: labels.index(node.label)]
-        kept.append(node)
-    found = PhraseTree(kept[-1].label, tuple(map(collapse_chains, kept[-1].children)), None, kept[-1].source)
-    for node in reversed(kept[:-1]):
-        found = PhraseTree(node.label, (found,), None, node.source)
-    return found
+    return tree.fold(_collapse)  # type: ignore[no-any-return]
+
+
+def _collapse(node: PhraseTree, inside: list[PhraseTree]) -> PhraseTree:
+    """The node over children that are collapsed already; what stands between it and its own label below goes."""
+    if node.word is not None:
+        return node
+    below = inside[0]
+    while len(inside) == 1 and below.word is None:
+        if below.label == node.label:
+            return below
+        if len(below.children) != 1:
+            break
+        below = below.children[0]
+    return PhraseTree(node.label, tuple(inside), None, node.source)
 
 
 def binary_rows(tree: PhraseTree, vertical: int = 1, horizontal: int = 0) -> list[Row]:
@@ -75,29 +75,45 @@ def binary_rows(tree: PhraseTree, vertical: int = 1, horizontal: int = 0) -> lis
     [(0, 3, 'NP'), (0, 1, 'DT'), (1, 3, '@NP|DT'), (1, 2, 'JJ'), (2, 3, 'NN')]
     """
     rows: list[Row] = []
-    _binary(tree, "TOP", 0, vertical, horizontal, rows)
+    words = 0
+    # nodes to enter, with the label above; the inside of a rule to open; rows that wait for their stop
+    waiting: list[tuple[PhraseTree | Symbol | int, str]] = [(tree, "TOP")]
+    while waiting:
+        item, parent = waiting.pop()
+        if isinstance(item, int):
+            rows[item] = (rows[item][0], words, rows[item][2])
+        elif isinstance(item, Symbol):
+            rows.append((words, words, item))
+        elif item.word is not None:
+            rows.append((words, words + 1, Symbol(TAG, item.label)))
+            words += 1
+        elif not item.children:
+            raise InputError(f"{item.source}: {item.label!r} has neither children nor a word")
+        else:
+            above = parent if vertical > 1 else ""
+            todo: list[tuple[PhraseTree | Symbol | int, str]] = []
+            rows.append((words, words, Symbol(PHRASE, item.label, above)))
+            todo.append((len(rows) - 1, ""))
+            for k in range(len(item.children) - 1, -1, -1):
+                todo.append((item.children[k], item.label))
+                if 0 < k < len(item.children) - 1:
+                    left = tuple(sibling.label for sibling in item.children[max(0, k - horizontal) : k])
+                    todo.append((Symbol(INNER, item.label, above, left), ""))
+            waiting += todo
+    return _closed(rows)
+
+
+def _closed(rows: list[Row]) -> list[Row]:
+    """The insides of rules stop where the phrase that they belong to stops: the last one that is open around them."""
+    open_stops: list[int] = []
+    for place, (start, stop, symbol) in enumerate(rows):
+        while open_stops and open_stops[-1] <= start:
+            open_stops.pop()
+        if symbol.kind == INNER:
+            rows[place] = (start, open_stops[-1], symbol)
+        else:
+            open_stops.append(stop)
     return rows
-
-
-def _binary(node: PhraseTree, parent: str, start: int, vertical: int, horizontal: int, rows: list[Row]) -> int:
-    if node.word is not None:
-        rows.append((start, start + 1, Symbol(TAG, node.label)))
-        return start + 1
-    if not node.children:
-        raise InputError(f"{node.source}: {node.label!r} has neither children nor a word")
-    above = parent if vertical > 1 else ""
-    opened = [len(rows)]
-    rows.append((start, start, Symbol(PHRASE, node.label, above)))
-    stop = start
-    for k, child in enumerate(node.children):
-        if 0 < k < len(node.children) - 1:
-            left = tuple(sibling.label for sibling in node.children[max(0, k - horizontal) : k])
-            opened.append(len(rows))
-            rows.append((stop, stop, Symbol(INNER, node.label, above, left)))
-        stop = _binary(child, node.label, stop, vertical, horizontal, rows)
-    for place in opened:
-        rows[place] = (rows[place][0], stop, rows[place][2])
-    return stop
 
 
 def tree_of_rows(rows: Sequence[Row], words: Sequence[str]) -> PhraseTree:

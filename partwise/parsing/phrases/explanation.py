@@ -44,7 +44,10 @@ def explain_constituent(parser: Any, words: Sequence[str], start: int, stop: int
     if not forests.parsed:
         raise InputError("the sentence has no parse under the grammar")
     features = parser._features(forests.space, forests.words)
-    table, (_, mass) = forests.space.atoms(0), forests.space.marginals(0, features.scores(0, parser.theta_))
+    table, (_, mass) = (
+        forests.space.atoms(0),
+        forests.space.marginals(0, features.scores(0, parser.theta_) / parser.temperature_),
+    )
     here = (table.start == start) & (table.stop == stop) & (table.label == model.labels.index(label))
     if not here.any():
         raise InputError(f"the coarse pass has dropped {label} over words {start}..{stop - 1}")

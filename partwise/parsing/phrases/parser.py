@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -84,6 +85,8 @@ class PhraseParser(LearnedEstimator):
     theta_ : (2^bits,) weights
     recall_ : Recall
         What the coarse pass kept of the training trees before their gold was put back.
+    temperature_ : float
+        Scores are divided by this before they become probabilities; 1 until :meth:`calibrate`.
     fallbacks_ : int
         How many sentences of the last prediction had no parse and got a flat tree with the label FALLBACK.
     result_ : Result with the trace, the certificate and the status
@@ -102,7 +105,7 @@ class PhraseParser(LearnedEstimator):
     def __init__(
         self,
         *,
-        vertical: int = 2,
+        vertical: int = 1,
         horizontal: int = 1,
         threshold: float = 1e-3,
         folds: int = 5,
@@ -171,6 +174,7 @@ class PhraseParser(LearnedEstimator):
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         trees = check_trees(X)
+        self.temperature_ = 1.0
         self.model_ = PhraseModel(self.vertical, self.horizontal, self.threshold).fit(trees)
         n_threads = thread_count(self.n_jobs)
         folds = min(self.folds, len(trees))
@@ -257,7 +261,7 @@ class PhraseParser(LearnedEstimator):
 
     def _gains(self, space: Grammar, batch: Batch) -> Floats:
         """2p − 1 of every constituent, p that of its label over its span: minus the expected cost, up to a constant."""
-        parts = batch.marginals(self.theta_).parts
+        parts = batch.marginals(self.theta_, 1.0 / self.temperature_).parts
         gains = TIE * parts
         offset = 0
         for i in range(len(space)):
@@ -280,7 +284,7 @@ class PhraseParser(LearnedEstimator):
         for start, forests, batch in self._blocks(sentences):
             if not forests.parsed:
                 continue
-            parts, offset = batch.marginals(self.theta_).parts, 0
+            parts, offset = batch.marginals(self.theta_, 1.0 / self.temperature_).parts, 0
             for k, i in enumerate(forests.parsed):
                 table, n_atoms = forests.space.atoms(k), forests.space.n_atoms(k)
                 places = np.stack([table.start, table.stop, table.label], axis=1)
@@ -302,7 +306,7 @@ class PhraseParser(LearnedEstimator):
         for start, forests, _ in self._blocks(sentences):
             features = self._features(forests.space, forests.words)
             for place, i in enumerate(forests.parsed):
-                scores = features.scores(place, self.theta_)
+                scores = features.scores(place, self.theta_) / self.temperature_
                 log_partition, _ = forests.space.marginals(place, scores)
                 found[start + i] = [
                     RankedTree(
@@ -318,18 +322,38 @@ class PhraseParser(LearnedEstimator):
         check_is_fitted(self, "theta_")
         trees = check_trees(X)
         found = np.full(len(trees), -np.inf)
+        for i, space, place, scores, parts in self._gold(trees):
+            scores = scores / self.temperature_
+            found[i] = score_of(scores, parts) - space.marginals(place, scores)[0]
+        return found
+
+    def _gold(self, trees: Sequence[PhraseTree]) -> Iterator[tuple[int, Grammar, int, Floats, Floats]]:
+        """(tree, space, its place there, scores, parts) of every tree that its pruned forest has got."""
         for start, forests, _ in self._blocks([tree.words for tree in trees]):
             features = self._features(forests.space, forests.words)
             for place, i in enumerate(forests.parsed):
                 rows = self.model_.fine.rows(trees[start + i], self.vertical, self.horizontal)
-                try:
-                    parts = None if rows is None else forests.space.encode(place, rows)
-                except InputError:
-                    parts = None  # pruned
-                if parts is not None:
-                    scores = features.scores(place, self.theta_)
-                    found[start + i] = score_of(scores, parts) - forests.space.marginals(place, scores)[0]
-        return found
+                if rows is not None:
+                    with contextlib.suppress(InputError):  # pruned
+                        parts = forests.space.encode(place, rows)
+                        yield start + i, forests.space, place, features.scores(place, self.theta_), parts
+
+    def calibrate(self, X: Sequence[PhraseTree]) -> Self:
+        """Choose ``temperature_`` so that held-out trees are most probable, those that their pruned forest has got."""
+        import scipy.optimize
+
+        check_is_fitted(self, "theta_")
+        gold = list(self._gold(check_trees(as_list(X, "X"))))
+        if not gold:
+            raise InputError("none of the trees is in the forest of its sentence: there is nothing to calibrate on")
+
+        def loss(log_temperature: float) -> float:
+            beta = float(np.exp(-log_temperature))
+            return sum(s.marginals(place, beta * x)[0] - score_of(beta * x, parts) for _, s, place, x, parts in gold)
+
+        best = scipy.optimize.minimize_scalar(loss, bounds=(-7.0, 4.0), method="bounded", options={"xatol": 0.01})
+        self.temperature_ = float(np.exp(best.x))
+        return self
 
     def evaluate(self, X: Sequence[PhraseTree], **how: Any) -> BracketScores:
         """Labelled brackets of the parser's trees against those of X, by the rules of EVALB."""
@@ -351,7 +375,8 @@ class PhraseParser(LearnedEstimator):
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         header, arrays = model_to_state(self.model_)
-        return {**header, "recall": list(self.recall_), "dim": len(self.theta_)}, arrays
+        header |= {"recall": list(self.recall_), "temperature": self.temperature_}
+        return {**header, "dim": len(self.theta_)}, arrays
 
     def _weight_arrays(self) -> dict[str, NDArray[Any]]:
         used = np.flatnonzero(self.theta_)
@@ -371,4 +396,4 @@ class PhraseParser(LearnedEstimator):
         from partwise.parsing.phrases.model import Recall
 
         self.model_ = model_from_state(header, arrays, self.vertical, self.horizontal, self.threshold)
-        self.recall_ = Recall(*header["recall"])
+        self.recall_, self.temperature_ = Recall(*header["recall"]), float(header["temperature"])

@@ -94,6 +94,6 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> Html:
     return tag("line", stroke="currentColor", stroke_opacity="0.5", **places)
 
 
-def _depth(node: PhraseTree) -> int:
+def _depth(tree: PhraseTree) -> int:
     """Levels of phrases above the parts of speech."""
-    return 0 if node.word is not None else 1 + max(map(_depth, node.children))
+    return int(tree.fold(lambda node, below: 0 if node.word is not None else 1 + max(below)))

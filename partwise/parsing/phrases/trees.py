@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -61,26 +61,45 @@ class PhraseTree:
     def __len__(self) -> int:
         return sum(1 for _ in self.leaves())
 
+    def fold(self, combine: Callable[[PhraseTree, list[Any]], Any]) -> Any:
+        """combine(node, what it made of the children) from the words up; of any depth, which recursion is not."""
+        done: list[Any] = []
+        waiting: list[tuple[PhraseTree, bool]] = [(self, False)]
+        while waiting:
+            node, ready = waiting.pop()
+            if not ready and node.children:
+                waiting.append((node, True))
+                waiting += [(child, False) for child in reversed(node.children)]
+                continue
+            start = len(done) - len(node.children)
+            done[start:] = [combine(node, done[start:])]
+        return done[0]
+
     def constituents(self) -> list[tuple[int, int, str]]:
         """(start, stop, label) of every phrase, top down and left to right; parts of speech are none."""
         found: list[tuple[int, int, str]] = []
-        self._collect(0, found)
+        words = 0
+        # (node, place in ``found``): entered with −1, left with the place that waits for its stop
+        waiting: list[tuple[PhraseTree, int]] = [(self, -1)]
+        while waiting:
+            node, place = waiting.pop()
+            if node.word is not None:
+                words += 1
+            elif place >= 0:
+                found[place] = (found[place][0], words, node.label)
+            else:
+                waiting.append((node, len(found)))
+                found.append((words, words, node.label))
+                waiting += [(child, -1) for child in reversed(node.children)]
         return found
-
-    def _collect(self, start: int, found: list[tuple[int, int, str]]) -> int:
-        if self.word is not None:
-            return start + 1
-        place, stop = len(found), start
-        found.append((start, start, self.label))
-        for child in self.children:
-            stop = child._collect(stop, found)
-        found[place] = (start, stop, self.label)
-        return stop
 
     def __str__(self) -> str:
         # brackets inside a word are written as treebanks write them, or nobody could read the tree
-        inside = escaped(self.word) if self.word is not None else " ".join(map(str, self.children))
-        return f"({self.label} {inside})"
+        return str(
+            self.fold(
+                lambda node, inside: f"({node.label} {' '.join(inside) if node.word is None else escaped(node.word)})"
+            )
+        )
 
     def pretty(self, indent: int = 0) -> str:
         """Over several lines, as treebanks print it."""
@@ -192,20 +211,20 @@ def clean_tree(tree: PhraseTree) -> PhraseTree:
     >>> str(clean_tree(tree))
     '(S (VP (VB go)) (. .))'
     """
-    cleaned = _clean(tree)
+    cleaned = tree.fold(_clean)
     if cleaned is None:
         raise InputError(f"{tree.source}: an empty tree: nothing but traces")
     if cleaned.label in WRAPPERS and cleaned.word is None:
         if len(cleaned.children) == 1 and cleaned.children[0].word is None:
-            return cleaned.children[0]
+            return cleaned.children[0]  # type: ignore[no-any-return]
         return PhraseTree("TOP", cleaned.children, None, cleaned.source)
-    return cleaned
+    return cleaned  # type: ignore[no-any-return]
 
 
-def _clean(node: PhraseTree) -> PhraseTree | None:
+def _clean(node: PhraseTree, inside: list[PhraseTree | None]) -> PhraseTree | None:
     if node.word is not None:
         return None if node.label == "-NONE-" else node
-    children = tuple(child for child in map(_clean, node.children) if child is not None)
+    children = tuple(child for child in inside if child is not None)
     if not children:
         return None
     label = node.label if node.label.startswith("-") else re.split(r"[-=|]", node.label)[0]
