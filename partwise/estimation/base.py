@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import os
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -50,13 +52,18 @@ def make_learner(learner: Any, C: float, max_passes: int | None, random_state: i
     if isinstance(learner, Learner):
         return learner
     kind = find_learner(learner)
+    if not isinstance(options, Mapping):
+        raise ParameterError("learner_options", kind.__name__, "a dict of settings by name", options)
     settings: dict[str, Any] = {"C": C, "random_state": random_state, **options}
     if max_passes is not None:
         settings["max_passes"] = max_passes
-    known = set(kind.__dataclass_fields__)
-    for name in settings:
+    known = {setting.name for setting in fields(kind)}
+    for name in options:
         if name not in known:
-            raise ParameterError("learner_options", kind.__name__, f"among {', '.join(sorted(known))}", name)
+            own = sorted(known - {"C", "max_passes", "random_state"})
+            near = difflib.get_close_matches(str(name), own, n=1, cutoff=0.5)
+            offer = f"among {', '.join(own)}" + (f" (did you mean {near[0]!r}?)" if near else "")
+            raise ParameterError("learner_options", kind.__name__, offer, name)
     return kind(**settings)
 
 

@@ -123,15 +123,14 @@ class LearnedEstimator(StoredModel, Estimator):
         """Raise :class:`ParameterError` for a setting that cannot be used, before anything is read."""
         thread_count(self.n_jobs)
         patience = getattr(self, "patience", None)
-        if patience is not None and (isinstance(patience, bool) or not patience >= 1):
+        if patience is not None and (isinstance(patience, bool) or not isinstance(patience, int) or patience < 1):
             raise ParameterError("patience", type(self).__name__, "a positive integer", patience)
         self._settings()
 
     def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
         """The learner and the loss."""
         limit = self.max_passes if max_passes is None else max_passes
-        options = dict(self.learner_options or {})
-        learner = make_learner(self.learner, self.C, limit, self.random_state, options)
+        learner = make_learner(self.learner, self.C, limit, self.random_state, self.learner_options or {})
         return learner, make_loss(self.loss, self.learner, usual=self.usual_loss)
 
     # training
@@ -175,6 +174,7 @@ class LearnedEstimator(StoredModel, Estimator):
     ) -> Self:
         """``fit`` of every estimator; ``data`` goes to ``_make_problem``. Ctrl-C keeps the best weights so far."""
         self.check_settings()
+        self._check_dev(dev)
         learner, loss = self._settings()
         if checkpoint is not None:
             check_writable(checkpoint)
@@ -183,6 +183,14 @@ class LearnedEstimator(StoredModel, Estimator):
             if sample_weight is not None:
                 problem = self._reweighted(problem, sample_weight, learner)
             return self._solve(problem, learner, X, y, dev, callbacks, checkpoint)
+
+    def _check_dev(self, dev: Any) -> None:
+        name = type(self).__name__
+        if dev is not None and not (isinstance(dev, tuple | list) and len(dev) == 2):
+            raise ParameterError("dev", f"{name}.fit", "a pair (X, y) of held-out data", type(dev).__name__)
+        if dev is None and getattr(self, "patience", None) is not None:
+            expected = "None where fit gets no held-out data: dev=(X, y) is what it waits for"
+            raise ParameterError("patience", name, expected, self.patience)  # type: ignore[attr-defined]
 
     def _reweighted(self, problem: Any, weights: Any, learner: Learner) -> Any:
         """The problem with weights of its instances; an error where problem or learner cannot have them."""

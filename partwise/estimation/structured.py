@@ -153,6 +153,8 @@ class StructuredClassifier(LearnedEstimator):
             raise InputError(f"the structure has {len(space)} instances but X has {len(X)}")
         given = X if self.features is None else self.features(X)
         features = given if isinstance(given, Features) else MatrixFeatures(given)
+        if isinstance(features, MatrixFeatures):
+            features.instance_sizes(len(space))  # says so where there are too few
         return space, features
 
     # prediction

@@ -196,6 +196,11 @@ class MatrixFeatures(Features):
     def check_scale(self, n: int) -> None:
         """Done when the matrices came in."""
 
+    def instance_sizes(self, n: int) -> NDArray[np.int64]:
+        if len(self.matrices) != n:
+            raise InputError(f"there are {len(self.matrices)} feature matrices for {n} instances: one each is needed")
+        return super().instance_sizes(n)
+
     def scores(self, i: int, theta: Floats) -> Floats:
         return np.asarray(self.matrices[i].T @ theta)
 

@@ -84,12 +84,24 @@ class Learner(ABC):
         for setting in fields(self):  # numbers of NumPy's own types would compute in their precision
             object.__setattr__(self, setting.name, _plain(getattr(self, setting.name)))
         self._positive("C")
+        self._check_kinds()
         if not self.max_passes >= 0:
             raise ParameterError("max_passes", type(self).__name__, "at least 0", self.max_passes)
 
+    def _check_kinds(self) -> None:
+        """Raise ParameterError for a setting that is not of the type that its annotation names."""
+        for setting in fields(self):
+            value, names = getattr(self, setting.name), str(setting.type).split(" | ")
+            known = [KINDS[name] for name in names if name in KINDS]
+            if setting.name == "random_state" and value is None:
+                continue
+            if len(known) == len(names) and not any(accepts(value) for _, accepts in known):
+                expected = " or ".join(words for words, _ in known)
+                raise ParameterError(setting.name, type(self).__name__, expected, value)
+
     def _positive(self, name: str, infinite: bool = False) -> None:
         value = getattr(self, name)
-        if not (isinstance(value, int | float) and value > 0):
+        if isinstance(value, bool) or not (isinstance(value, int | float) and value > 0):
             raise ParameterError(name, type(self).__name__, "a positive number", value)
         if math.isinf(value) and not infinite:
             raise ParameterError(name, type(self).__name__, "finite", value)
@@ -218,6 +230,20 @@ class Learner(ABC):
             callbacks=callbacks,
             checkpoint=checkpoint,
         )
+
+
+#: What a setting with this annotation must be, in words and as a test.
+KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "bool": ("True or False", lambda value: isinstance(value, bool)),
+    "int": ("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "float": ("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)),
+    "str": ("a string", lambda value: isinstance(value, str)),
+    "None": ("None", lambda value: value is None),
+    "tuple[float, ...]": (
+        "numbers in a tuple",
+        lambda value: isinstance(value, tuple | list) and all(isinstance(item, int | float) for item in value),
+    ),
+}
 
 
 def _plain(setting: Any) -> Any:

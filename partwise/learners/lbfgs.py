@@ -50,6 +50,7 @@ class LBFGS(Learner):
     weighs: ClassVar[bool] = True
     batch: ClassVar[bool] = True
 
+    max_passes: int = 1000
     l1_ratio: float = 0.0
     memory: int = 6
     tolerance: float = 1e-5

@@ -114,7 +114,7 @@ class SecondOrderParser(DependencyParser):
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         dev, given = data["held_out"], data["pruner"]
         if given is None:
-            first = self._first_order().set_params(max_passes=self.pruner_passes)
+            first = self._first_order().set_params(max_passes=self.pruner_passes, patience=None)
             self.pruner_ = first.fit(X, sample_weight=data["weights"])
             self.pruner_.calibrate(dev if dev is not None else X[: min(len(X), 500)])
         else:

@@ -236,6 +236,11 @@ class TemplateEncoder(Encoder):
                 raise InputError(f"sequence {i} is empty; expected at least one position")
         if isinstance(X[0][0], str):
             return Columns.from_sentences({"word": X})
+        for i, sentence in enumerate(X):
+            for t, token in enumerate(sentence):
+                if not isinstance(token, Sequence):
+                    expected = "a word, or the strings of its columns"
+                    raise InputError(f"sequence {i}, position {t}: expected {expected}, got {token!r}")
         width = len(X[0][0])
         names = self.columns or ("word", "pos", "chunk")[:width]
         if len(names) != width:
@@ -304,6 +309,8 @@ class TemplateEncoder(Encoder):
             return None
         if all(type(word) is str for word in sentence):
             return [list(sentence)] if list(wanted) == ["word"] else None
+        if not all(isinstance(row, tuple | list) for row in sentence):
+            return None
         width = len(sentence[0])
         names = self.columns or ("word", "pos", "chunk")[:width]
         if len(names) != width or not set(wanted) <= set(names) or any(len(row) != width for row in sentence):

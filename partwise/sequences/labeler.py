@@ -28,7 +28,14 @@ from partwise.sequences._serving import OneByOne
 from partwise.sequences.chunks import chunk_scores
 from partwise.sequences.encoders import Rows, make_encoder, sequences_of
 from partwise.sequences.explanation import Explanation, explain_position
-from partwise.sequences.labels import GoldLabels, allowed_rows, encode_labels, find_classes
+from partwise.sequences.labels import (
+    GoldLabels,
+    allowed_rows,
+    check_held_out,
+    check_size,
+    encode_labels,
+    find_classes,
+)
 from partwise.sequences.spans import SpanPrediction, predict_spans
 from partwise.sequences.tag_repair import repaired
 from partwise.sequences.tag_schemes import scheme_name
@@ -197,6 +204,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
         encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)
         rows = encoder.fit_transform(X)
         classes = find_classes(y)
+        check_size(len(classes), self.order)
         gold = encode_labels(y, classes, rows.offsets)
         layout = rows.layout(gold.codes, len(classes), self.features == "all")
         self.encoder_, self.layout_, self.classes_ = encoder, layout, classes
@@ -208,6 +216,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
 
     def _make_score(self, X: Any, y: Any) -> Callable[[NDArray[np.float64]], float]:
         rows, truth = self._read(X), _as_lists(y)
+        check_held_out(truth, self.classes_, rows.offsets)
         packed = rows.pack(self.layout_)
         return lambda theta: self._score(truth, self._decode(rows, None, theta, packed))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +13,12 @@ from numpy.typing import NDArray
 from partwise.data.columns import is_coded
 from partwise.exceptions import InputError
 
-__all__ = ["GoldLabels", "allowed_rows", "encode_labels", "find_classes"]
+__all__ = ["GoldLabels", "allowed_rows", "check_held_out", "check_size", "encode_labels", "find_classes"]
+
+#: Arrays as large as the transition weights that a training keeps at least: weights, gradient, scratch memory.
+COPIES = 6
+#: Beyond so many transition weights a training says how large it is.
+LARGE = 20_000_000
 
 
 class GoldLabels:
@@ -62,6 +69,48 @@ def find_classes(y: Any) -> list[Any]:
     if len(kinds) > 1 and not all(np.issubdtype(k, np.number) for k in kinds):
         raise InputError(f"labels must be of one type, got {', '.join(sorted(k.__name__ for k in kinds))}")
     return sorted(found)
+
+
+def check_size(n_labels: int, order: int) -> None:
+    """Say how large the transitions of a chain are before anything of that size is made, where they are large."""
+    weights = [sum(n_labels ** (j + 1) for j in range(1, k + 1)) for k in (order - 1, order)]
+    if weights[1] <= LARGE:
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 34
+    least = 8 * COPIES * weights[1]
+    told = (
+        f"{n_labels} labels with order={order} make {weights[1]:,} transition weights: {least / 1e9:,.1f} GB at least"
+    )
+    if least > memory:
+        fewer = f"order={order - 1} makes {weights[0]:,}" if order > 1 else "fewer labels are the only way"
+        raise InputError(f"{told}, and this machine has {memory / 1e9:,.1f} GB; {fewer}")
+    warnings.warn(told, UserWarning, stacklevel=6)
+
+
+def check_held_out(y: Any, classes: Sequence[Any], offsets: NDArray[np.int64]) -> None:
+    """Lengths and labels of held-out data: unknown labels count as mistakes, with a warning; none known is an error."""
+    gold = encode_labels(y, classes, offsets, strict=False)
+    unknown = np.flatnonzero(gold.codes < 0)
+    labels = [_label_at(y, row, offsets) for row in unknown[:1000].tolist()]
+    new = [(row, label) for row, label in zip(unknown.tolist(), labels, strict=False) if _new(label, classes)]
+    if not new:
+        return
+    error = _unknown(new[0][1], new[0][0], offsets, classes)
+    if len(new) == min(len(gold.codes), 1000):
+        raise InputError(f"dev: no label of the held-out data was seen in training: {error}")
+    shown = ", ".join(map(repr, dict.fromkeys(label for _, label in new[:50])))
+    warnings.warn(f"dev: labels {shown} were not in training and count as mistakes: {error}", UserWarning, stacklevel=6)
+
+
+def _label_at(y: Any, row: int, offsets: NDArray[np.int64]) -> Any:
+    if is_coded(y):
+        return y.vocab[int(y.codes[row])]
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    return y[i][row - int(offsets[i])]
+
+
+def _new(label: Any, classes: Sequence[Any]) -> bool:
+    return label is not None and not isinstance(label, set | frozenset | list | tuple) and label not in classes
 
 
 def encode_labels(y: Any, classes: Sequence[Any], offsets: NDArray[np.int64], *, strict: bool = True) -> GoldLabels:

@@ -158,7 +158,7 @@ class StackedLabeler(StoredModel, Estimator):
         guessed: list[list[str]] = [[] for _ in gold]
         for fold in range(self.folds):
             inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
-            model = self._stage("first").unfitted()
+            model = self._stage("first").unfitted().set_params(patience=None)  # a fold has no dev set to wait for
             given = {"sample_weight": None if weights is None else weights[inside], **keep(f"fold{fold}")}
             _whole(model.fit(columns.subset(inside), [gold[i] for i in inside], **given))
             for i, found in zip(outside, model.predict(columns.subset(outside)), strict=True):

@@ -115,6 +115,8 @@ def check_settings(settings: dict[str, Any]) -> tuple[Templates | None, Template
             raise FormatError(f"cannot be read: {what}", path=settings[name])
     if settings["scheme"] is not None:
         settings["scheme"] = scheme_name(settings["scheme"])
+    if settings["patience"] is not None and settings["dev"] is None:
+        raise UsageError("--patience waits for a better score on held-out data: give --dev")
     if settings["order"] < 1:
         raise ParameterError("order", "partwise train", "at least 1", settings["order"])
     options = settings["learner_options"] or {}
