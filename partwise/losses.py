@@ -58,9 +58,10 @@ class SoftmaxLoss(NamedTuple):
 
 
 class PredictionLoss(NamedTuple):
-    """The hinge at the plain argmax: s·(ẑ − z) + γℓ(ẑ, y). For the prediction-based variant of MIRA."""
+    """The hinge at the plain argmax: s·(ẑ − z) + γℓ(ẑ, y), or √(γℓ) with ``root``. For prediction-based MIRA."""
 
     gamma: float
+    root: bool
 
 
 class MaxDifference(NamedTuple):
@@ -176,11 +177,13 @@ def _(loss, space, gold, cost, i, scores, work, parts, spare):
     value = argmax(space, i, scores, work, parts)
     for r in range(n):
         scores[r] = 0.0
-    constant = add_cost(cost, i, loss.gamma, scores)
+    margin = loss.gamma * add_cost(cost, i, loss.gamma, scores)
     for r in range(n):
-        value += scores[r] * parts[r]
+        margin += scores[r] * parts[r]
+    if loss.root:
+        margin = math.sqrt(max(margin, 0.0))
     subtract_gold(gold, i, spare, parts)
-    return value + loss.gamma * constant - target
+    return value + margin - target
 
 
 @loss_parts.register(MaxDifference)

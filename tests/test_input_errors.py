@@ -173,6 +173,8 @@ def test_other_settings() -> None:
     bad: list[tuple[Any, dict[str, Any], str]] = [
         (DCA, {"max_passes": -1}, r"'max_passes' parameter of DCA must be at least 0\. Got -1"),
         (DCA, {"variant": "best"}, r"'variant' parameter of DCA must be 'max_loss' or 'prediction'\. Got 'best'"),
+        (DCA, {"margin": "half"}, r"'margin' parameter of DCA must be 'cost' or 'root'\. Got 'half'"),
+        (DCA, {"margin": "root"}, r"'margin' parameter of DCA must be 'cost' unless variant='prediction'\. Got 'root'"),
         (SGD, {"eta": 0.0}, r"'eta' parameter of SGD must be a positive number\. Got 0\.0"),
         (SGD, {"candidates": ()}, r"'candidates' parameter of SGD must be positive numbers\. Got \(\)"),
         (SGD, {"candidates": (1.0, -1.0)}, r"'candidates' parameter of SGD must be positive numbers\. Got"),

@@ -34,15 +34,15 @@ def bits(array: Any) -> bytes:
 # Step by step
 
 
-def mira(case: Tiny, order: Iterable[int], C: float, prediction: bool) -> list[Floats]:
-    """1-best MIRA from its formula: τ = min(C, (θᵀ(φ(ŷ) − φ(y)) + ℓ(ŷ, y)) / ‖φ(ŷ) − φ(y)‖²)."""
+def mira(case: Tiny, order: Iterable[int], C: float, prediction: bool, power: float = 1.0) -> list[Floats]:
+    """1-best MIRA from its formula: τ = min(C, (θᵀ(φ(ŷ) − φ(y)) + ℓ(ŷ, y)^power) / ‖φ(ŷ) − φ(y)‖²)."""
     theta, found = np.zeros(case.features.dim), []
     for i in order:
         a, cost = differences(case, i, 1.0)
         worth = a @ theta if prediction else a @ theta + cost
         ties = np.flatnonzero(worth >= worth.max() - 1e-9)
         best = min(ties, key=lambda j: case.instances[i].outputs[j][::-1])
-        loss, norm = a[best] @ theta + cost[best], a[best] @ a[best]
+        loss, norm = a[best] @ theta + cost[best] ** power, a[best] @ a[best]
         if loss > 0 and norm > 0:
             theta = theta - min(C, loss / norm) * a[best]
         found.append(theta)
@@ -68,6 +68,17 @@ def test_prediction_based_mira(C: float) -> None:
         expected = mira(case, ORDER, C, prediction=True)
         assert not np.allclose(expected, mira(case, ORDER, C, prediction=False))
         np.testing.assert_allclose(iterates(problem, learner, ORDER), expected, atol=1e-10)
+
+
+def test_the_margin_is_the_root_of_the_cost() -> None:
+    """As CRFsuite's passive–aggressive learner wants it: √(wrong labels), here of chains with several of them."""
+    learner = DCA(C=100.0, variant="prediction", margin="root")
+    expected = mira(CASE, ORDER, 100.0, prediction=True, power=0.5)
+    assert not np.allclose(expected, mira(CASE, ORDER, 100.0, prediction=True))
+    np.testing.assert_allclose(iterates(CASE.plain("svm"), learner, ORDER), expected, atol=1e-10)
+    result = DCA(variant="prediction", margin="root", max_passes=1).fit(CASE.problem("svm"))
+    assert result.certificate is None and result.trace[0].dual is None
+    assert DCA(variant="prediction", max_passes=1).fit(CASE.problem("svm")).trace[0].dual is not None
 
 
 @pytest.mark.parametrize("loss", [CRF, Loss(1.0, 1.0), Loss(3.0, 0.5)], ids=str)

@@ -252,16 +252,25 @@ class DCA(OnlineLearner):
     ----------
     variant : {"max_loss", "prediction"}
         Which output the hinge is taken at: the most violated one, or the plain prediction (footnote 11).
+    margin : {"cost", "root"}
+        By how much the gold output must win: γℓ, or √(γℓ) for the prediction-based variant, as Crammer et al. (2006,
+        §7) have it, and CRFsuite's ``pa`` with ℓ the number of wrong labels. The root has no place in the
+        max-loss variant: it does not decompose over parts.
     """
 
     rule = ASCENT
 
     variant: str = "max_loss"
+    margin: str = "cost"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.variant not in ("max_loss", "prediction"):
             raise ParameterError("variant", "DCA", "'max_loss' or 'prediction'", self.variant)
+        if self.margin not in ("cost", "root"):
+            raise ParameterError("margin", "DCA", "'cost' or 'root'", self.margin)
+        if self.margin == "root" and self.variant != "prediction":
+            raise ParameterError("margin", "DCA", "'cost' unless variant='prediction'", self.margin)
 
     @property
     def losses(self) -> str:  # type: ignore[override]
@@ -271,4 +280,10 @@ class DCA(OnlineLearner):
         return self.variant == "max_loss" or (loss.augmented and not loss.smooth)
 
     def loss_pack(self, loss: LossFunction) -> Any:
-        return loss.pack if self.variant == "max_loss" else PredictionLoss(loss.gamma)
+        return loss.pack if self.variant == "max_loss" else PredictionLoss(loss.gamma, self.margin == "root")
+
+    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+        known = super().advance(problem, state)
+        if self.margin == "root":  # √(γℓ) is above γℓ where that is below 1: its gains are no lower bound
+            known.pop("dual", None)
+        return known
