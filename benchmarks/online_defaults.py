@@ -1,6 +1,7 @@
 """Which settings of the online learners are good everywhere: held-out folds of the training parts of six corpora.
 
-    python benchmarks/online_defaults.py [--sentences 2100] [--folds 3] [--only "dca prediction"] [--corpora bc5cdr …]
+    python benchmarks/online_defaults.py [--sentences 1200] [--folds 3] [--only "dca prediction"] [--corpora bc5cdr …]
+        [--keep FILE]
 
 Chunks (CoNLL-2000), entities (CoNLL-2003, BC5CDR) and tags (English, Greek and Danish treebanks). Of every training
 file some sentences are drawn at random and dealt into folds; each fold is labelled by weights learned from the
@@ -13,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -155,13 +158,17 @@ def race(corpus: str, only: str, n_sentences: int, n_folds: int) -> dict[str, ND
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sentences", type=int, default=2100)
+    parser.add_argument("--sentences", type=int, default=1200)
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--only", default="", help="settings whose names hold this")
     parser.add_argument("--corpora", nargs="*", default=list(CORPORA), choices=list(CORPORA))
+    parser.add_argument("--keep", type=Path, help="finished corpora, as JSON: they are not run again")
     options = parser.parse_args()
-    tables: dict[str, dict[str, NDArray[Any]]] = {}
+    kept = json.loads(options.keep.read_text()) if options.keep and options.keep.exists() else {}
+    tables = {corpus: {name: np.array(lines) for name, lines in kept[corpus].items()} for corpus in kept}
     for corpus in options.corpora:
+        if corpus in tables:
+            continue
         begin = time.process_time()
         tables[corpus] = race(corpus, options.only, options.sentences, options.folds)
         print(f"{corpus}: {time.process_time() - begin:.0f} CPU s", flush=True)
@@ -170,6 +177,9 @@ def main() -> None:
             print(
                 f"  {name:36s} {shown}  (standard error {lines[:, 1].std(ddof=1) / len(lines) ** 0.5:.2f})", flush=True
             )
+        if options.keep:
+            everything = {c: {name: lines.tolist() for name, lines in found.items()} for c, found in tables.items()}
+            options.keep.write_text(json.dumps(everything))
     names = list(next(iter(tables.values())))
     for k, passes in enumerate(PASSES):
         print(

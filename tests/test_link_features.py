@@ -125,7 +125,7 @@ def test_fertility_features_are_penalties_that_do_not_fall(seed: int, max_fertil
     edges = Edges.of(PAIRS_OF_WORDS)
     values = drawn(seed, edges)
     lexicon = (["the", "of"], ["oui"])
-    names, offsets, rows = fertility_features(PAIRS_OF_WORDS, edges, values, COUNTS, lexicon, max_fertility)
+    names, offsets, rows = fertility_features(edges, values, COUNTS, lexicon, max_fertility)
     levels = max_fertility - 1
     assert rows.shape == (offsets[-1], len(names)) and len(set(names)) == len(names)
     np.testing.assert_array_equal(np.diff(offsets), edges.lengths.sum(axis=1) * levels)
@@ -138,7 +138,7 @@ def test_fertility_features_are_penalties_that_do_not_fall(seed: int, max_fertil
 
 def test_fertility_features_are_in_the_order_of_the_parts() -> None:
     edges = Edges.of(PAIRS_OF_WORDS)
-    names, offsets, rows = fertility_features(PAIRS_OF_WORDS, edges, {}, COUNTS, (["the"], ["oui"]), 3)
+    names, offsets, rows = fertility_features(edges, {}, COUNTS, (["the"], ["oui"]), 3)
     the, oui = names.index("source: … of 'the'"), names.index("target: … of 'oui'")
     for i, (source, target) in enumerate(PAIRS_OF_WORDS):
         words = [("source", w) for w in source] + [("target", w) for w in target]

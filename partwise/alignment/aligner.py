@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -27,9 +26,10 @@ from partwise.alignment.generative import GenerativeAligner
 from partwise.alignment.gold import gold_links
 from partwise.alignment.link_features import LinkSource
 from partwise.alignment.link_files import GoldLinks, Link
-from partwise.alignment.links import Floats, SentencePair, check_pairs
+from partwise.alignment.links import Floats, SentencePair, check_pairs, pair_blocks
 from partwise.alignment.problems import alignment_problem, check_learner, link_array, link_costs, training_targets
 from partwise.alignment.scores import alignment_scores
+from partwise.alignment.searches import search_blocks
 from partwise.alignment.selection import FEW, Selection, select
 from partwise.batch import Batch
 from partwise.costs import PartCost
@@ -49,6 +49,7 @@ from partwise.structures.base import Structure
 __all__ = ["WordAligner"]
 
 BLOCK_EDGES = 16_384  # possible links whose features a thread holds at a time in prediction
+PROCESS_PAIRS = 100  # fewer are searched in threads, before processes would have started
 
 
 class WordAligner(LearnedEstimator):
@@ -91,7 +92,7 @@ class WordAligner(LearnedEstimator):
         standard error, :meth:`predict` returns the latter's links, after a warning. ``selection_`` has the figures.
     loss, learner, max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
-        learner that keeps weights ≥ 0.
+        learner that keeps weights ≥ 0. Those with Q search in ``n_jobs`` processes where there are many pairs.
 
     Attributes
     ----------
@@ -286,9 +287,11 @@ class WordAligner(LearnedEstimator):
 
     # prediction
 
+    def _space(self, parts: AlignmentFeatures) -> Structure:
+        return parts.space if self.exact else parts.space.relax()
+
     def _decode(self, parts: AlignmentFeatures, theta: Floats) -> list[list[Link]]:
-        space: Structure = parts.space if self.exact else parts.space.relax()
-        links = Batch(space, parts.features).outputs(theta)
+        links = Batch(self._space(parts), parts.features).outputs(theta)
         return [list(map(tuple, np.asarray(found).tolist())) for found in links]
 
     def _each(self, X: Sequence[SentencePair], task: Callable[[AlignmentFeatures], list[Any]]) -> list[Any]:
@@ -299,16 +302,13 @@ class WordAligner(LearnedEstimator):
         check_is_fitted(self, "theta_")
         X = as_instances(X)
         check_pairs(X)
-        edges = np.cumsum([len(source) * len(target) for source, target in X], dtype=np.int64)
-        ends = np.searchsorted(edges, np.arange(BLOCK_EDGES, edges[-1] if len(edges) else 0, BLOCK_EDGES)) + 1
-        borders = np.unique(np.concatenate([[0], ends, [len(edges)]])).tolist()
-        found: list[list[Any]] = [[] for _ in borders]
+        spans = pair_blocks(X, BLOCK_EDGES)
+        found: list[list[Any]] = [[] for _ in spans]
 
         def work_through(block: int, start: int, stop: int) -> None:
             found[block] = task(self.map_([X[i] for i in range(start, stop)]))
 
-        blocks = [(block, *span) for block, span in enumerate(itertools.pairwise(borders))]
-        Threads(thread_count(self.n_jobs)).each(work_through, blocks)
+        Threads(thread_count(self.n_jobs)).each(work_through, [(block, *span) for block, span in enumerate(spans)])
         return [item for some in found for item in some]
 
     def predict(self, X: Sequence[SentencePair]) -> list[list[Link]]:
@@ -316,7 +316,14 @@ class WordAligner(LearnedEstimator):
         check_is_fitted(self, "theta_")
         if self.selection_ is not None and not self.selection_.improves:
             return self.generative_.predict(X)
-        return Outputs(self._each(X, lambda parts: self._decode(parts, self.theta_)))
+        jobs = thread_count(self.n_jobs)
+        if "Q" not in self.model or jobs == 1 or len(X) < PROCESS_PAIRS:
+            return Outputs(self._each(X, lambda parts: self._decode(parts, self.theta_)))
+        X = as_instances(X)
+        check_pairs(X)
+        parts = (self.map_([X[i] for i in range(*span)]) for span in pair_blocks(X, BLOCK_EDGES // 8))
+        found = ((self._space(p), Batch(p.space, p.features).scores(self.theta_)) for p in parts)
+        return Outputs(search_blocks(found, jobs))
 
     def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
         """s_jk of every possible link, one (J, K) matrix a pair: above 0 speaks for a link by itself."""

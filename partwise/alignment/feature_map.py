@@ -112,7 +112,7 @@ class FeatureMap:
         names, x = link_features(edges, values, self.counts, self.frequent)
         blocks: list[tuple[Ints, Floats]] = [(edges.offsets, x)]
         if fertile:
-            more, starts, rows = fertility_features(pairs, edges, values, self.counts, self.lexicon, depth)
+            more, starts, rows = fertility_features(edges, values, self.counts, self.lexicon, depth)
             names, blocks = names + more, [*blocks, (starts, rows)]
         allowed = self._allowed(edges, values, keep) if quadratic else None
         space = alignment_space(self.model, edges.lengths, depth, allowed=allowed, time_limit=self.time_limit)

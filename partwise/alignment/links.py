@@ -5,6 +5,7 @@ Edge (j, k) of a pair of J and K words has number j·K + k within the pair; the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from partwise.alignment.matrices import LinkMatrices
 from partwise.exceptions import InputError
 
-__all__ = ["Edges", "SentencePair", "check_pairs"]
+__all__ = ["Edges", "SentencePair", "check_pairs", "pair_blocks"]
 
 SentencePair = tuple[Sequence[str], Sequence[str]]
 Ints = NDArray[np.int64]
@@ -31,6 +32,19 @@ def check_pairs(pairs: Sequence[SentencePair]) -> None:
                 raise InputError(f"the {side} side of pair {i} is a string; expected a sequence of words")
             if len(words) == 0:
                 raise InputError(f"the {side} sentence of pair {i} is empty")
+
+
+def pair_blocks(pairs: Sequence[SentencePair], size: int) -> list[tuple[int, int]]:
+    """(start, stop) of runs of pairs with about ``size`` possible links each.
+
+    Examples
+    --------
+    >>> pair_blocks([(["a"], ["b"])] * 5, 2)
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    edges = np.cumsum([len(source) * len(target) for source, target in pairs], dtype=np.int64)
+    ends = np.searchsorted(edges, np.arange(size, edges[-1] if len(edges) else 0, size)) + 1
+    return list(itertools.pairwise(np.unique(np.concatenate([[0], ends, [len(edges)]])).tolist()))
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,20 @@ So the numbers here are ≥ 0, those of fertility d include those of d − 1, th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from partwise.alignment.beliefs import WordCounts
-from partwise.alignment.links import Edges, Floats, Ints, SentencePair
+from partwise.alignment.links import Edges, Floats, Ints
 
 __all__ = ["PATTERNS", "fertility_features", "pair_features"]
 
 #: Patterns of two neighbouring links, by the steps (l − j, m − k).
 PATTERNS = {"monotone": (1, 1), "inverted": (1, -1), "two target words": (0, 1), "two source words": (1, 0)}
+
+FREQUENCIES = (1e-5, 1e-4, 1e-3, 1e-2)  # borders between the classes of words
 
 
 def _expected_fertility(edges: Edges, values: Mapping[str, Floats], side: int, n_words: int) -> dict[str, Floats]:
@@ -31,7 +34,6 @@ def _expected_fertility(edges: Edges, values: Mapping[str, Floats], side: int, n
 
 
 def fertility_features(
-    pairs: Sequence[SentencePair],
     edges: Edges,
     values: Mapping[str, Floats],
     counts: tuple[Mapping[str, int], Mapping[str, int]],
@@ -44,31 +46,33 @@ def fertility_features(
     """
     blocks, names = [], []
     for side in (0, 1):
-        words = [word.lower() for pair in pairs for word in pair[side]]
+        words = edges.target_words if side else edges.source_words  # each once: looked up once
+        places = edges.target[edges.j == 0] if side else edges.source[edges.k == 0]
+        lowered, table = [word.lower() for word in words], WordCounts.of(counts[side])
         known = {word: n for n, word in enumerate(lexicon[side])}
-        table = WordCounts.of(counts[side])
-        share = np.array([table.get(word, 0) / max(table.total, 1) for word in words])
-        columns: dict[str, Floats] = {"more than one link": np.ones(len(words))}
-        for low, high in ((0.0, 1e-5), (1e-5, 1e-4), (1e-4, 1e-3), (1e-3, 1e-2), (1e-2, 2.0)):
-            columns[f"… of a word with frequency {low:g} to {high:g}"] = ((share >= low) & (share < high)).astype(float)
-        for name, expected in _expected_fertility(edges, values, side, len(words)).items():
-            columns[f"… where {name} expects {{d}} links not"] = expected
-        here = np.array([known.get(word, -1) for word in words])
-        for n, word in enumerate(lexicon[side]):
-            columns[f"… of {word!r}"] = (here == n).astype(float)
-        rows = np.column_stack(list(columns.values()))
-        soft = [c for c, name in enumerate(columns) if "{d}" in name]
-        levels = []
+        share = np.array([table.get(word, 0) for word in lowered])[places] / max(table.total, 1)
+        here = np.array([known.get(word, -1) for word in lowered], np.int64)[places]
+        expected = _expected_fertility(edges, values, side, len(places))
+        columns = ["more than one link"]
+        limits = (0.0, *FREQUENCIES, 2.0)
+        columns += [f"… of a word with frequency {low:g} to {high:g}" for low, high in itertools.pairwise(limits)]
+        soft = len(columns)
+        columns += [f"… where {name} expects d links not" for name in expected]
+        own = len(columns)
+        columns += [f"… of {word!r}" for word in lexicon[side]]
+        columns += [f"more than {d} links" for d in range(2, max_fertility)]
+        block = np.zeros((len(places), max_fertility - 1, len(columns)))
+        block[:, :, 0] = 1.0
+        block[np.arange(len(places)), :, 1 + np.searchsorted(FREQUENCIES, share, side="right")] = 1.0
+        listed = np.flatnonzero(here >= 0)
+        block[listed, :, own + here[listed]] = 1.0
         for d in range(2, max_fertility + 1):
-            level = rows.copy()
-            level[:, soft] = np.clip(d - rows[:, soft], 0.0, None)  # short of d links
-            extra = np.zeros((len(words), max_fertility - 1))
-            extra[:, : d - 1] = 1.0  # every further link costs at least as much as the one before
-            levels.append(np.hstack([level, extra[:, 1:]]))
-        blocks.append(np.stack(levels, axis=1).reshape(len(words) * (max_fertility - 1), -1))
-        owner = ("source", "target")[side]
-        names += [f"{owner}: {name.format(d='d')}" for name in columns]
-        names += [f"{owner}: more than {d} links" for d in range(2, max_fertility)]
+            for c, many in enumerate(expected.values()):
+                block[:, d - 2, soft + c] = np.clip(d - many, 0.0, None)  # short of d links
+            # every further link costs at least as much as the one before
+            block[:, d - 2, len(columns) - (max_fertility - 2) : len(columns) - (max_fertility - d)] = 1.0
+        blocks.append(block.reshape(-1, len(columns)))
+        names += [f"{('source', 'target')[side]}: {name}" for name in columns]
     return (names, *_interleave(edges, blocks, max_fertility - 1))
 
 
