@@ -113,6 +113,26 @@ def test_workers_die(pack: partwise.Pack, client: Any) -> None:
     client.wait_for_workers(4, timeout=60)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"loss": "svm", "learner": "frank_wolfe", "C": 0.01}, {"learner": "perceptron"}],
+    ids=["dual_rounds", "mixing"],
+)
+def test_a_worker_dies_with_what_it_knows(pack: partwise.Pack, client: Any, settings: dict[str, Any]) -> None:
+    client.wait_for_workers(4, timeout=60)
+    undisturbed = labeler(3, **settings).fit(pack, engine=client)
+    assert undisturbed.result_.trace[-1].extra["groups"] == 4
+
+    def kill(record: Any, theta: Any) -> None:
+        if record.step == 2:
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+    disturbed = labeler(3, **settings).fit(pack, engine=client, callbacks=[kill])
+    np.testing.assert_array_equal(disturbed.theta_, undisturbed.theta_)
+    assert [r.dual for r in disturbed.result_.trace] == [r.dual for r in undisturbed.result_.trace]
+    client.wait_for_workers(4, timeout=60)
+
+
 def test_the_client_dies(pack: partwise.Pack, processes: Processes, tmp_path: Path) -> None:
     command = [
         sys.executable, "-m", "partwise", "train", pack.path, "--model", str(tmp_path / "m.pw"), "--checkpoint",

@@ -85,7 +85,7 @@ def test_no_single_step_lowers_the_dual(cuts: int) -> None:
     state = learner.start(problem, np.zeros(problem.dim), None)
     before = 0.0
     for i in np.random.default_rng(0).integers(5, size=60):
-        learner._visit(problem, state, np.array([i]), np.zeros(1), np.zeros(0))
+        learner.visit(problem, state, np.array([i]), np.zeros(1), np.zeros(0))
         theta, constant = np.zeros(problem.dim), 0.0
         for j in range(5):
             u, b = mixture(problem, state, cuts, j)
@@ -120,7 +120,7 @@ def test_the_first_step_of_algorithm_4_by_hand() -> None:
     problem, C = CASE.problem("svm"), 0.4
     learner = FrankWolfe(C=C, cuts=0)
     state = learner.start(problem, np.zeros(problem.dim), None)
-    learner._visit(problem, state, np.array([4]), np.zeros(1), np.zeros(0))
+    learner.visit(problem, state, np.array([4]), np.zeros(1), np.zeros(0))
     loss, gradient = CASE.instance_loss(4, np.zeros(problem.dim), Loss.named("svm"))
     step = min(1.0, loss / (C * gradient @ gradient))
     np.testing.assert_allclose(state["theta"], -step * C * gradient, atol=1e-12)
@@ -134,7 +134,7 @@ def test_the_average_is_what_it_says() -> None:
     state = learner.start(problem, np.zeros(problem.dim), None)
     total, constant = np.zeros(problem.dim), 0.0
     for k, i in enumerate([0, 2, 4, 2, 1, 0, 3, 3, 1], start=1):
-        learner._visit(problem, state, np.array([i]), np.zeros(1), np.zeros(0))
+        learner.visit(problem, state, np.array([i]), np.zeros(1), np.zeros(0))
         total += k * state["theta"]
         constant += k * state["counters"][1]
     weight = state["counters"][0] * (state["counters"][0] + 1) / 2

@@ -12,13 +12,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise.cluster import worker
-from partwise.cluster.shards import Shard, dense, halves
+from partwise.cluster.shards import Shard, dense, group_borders, halves
 from partwise.cluster.worker import Sent
 from partwise.exceptions import ClusterError, ParameterError
 
@@ -107,6 +108,25 @@ class ClusterRunner:
         found = self._repeat(lambda nodes: self._submit_each(nodes, task, common, own))
         return [result for part in found for result in part]
 
+    @property
+    def n_groups(self) -> int:
+        return len(self._workers())
+
+    def borders(self, groups: int) -> list[int]:
+        return group_borders(len(self.shards), groups)
+
+    def sweep(
+        self, task: Callable[..., Any], finish: Callable[..., Any], borders: Sequence[int], common: Any
+    ) -> list[Any]:
+        def attempt(nodes: list[Node]) -> Any:
+            known = self._send(nodes, common)
+            return self._gathered(
+                [self._submit(home, worker.run_group, self.run, a, b, task, finish, known) for a, b, home in nodes]
+            )
+
+        spans = list(pairwise(borders))
+        return self._repeat(attempt, lambda workers: _homes(spans, workers))  # type: ignore[no-any-return]
+
     def close(self) -> None:
         with contextlib.suppress(Exception):  # workers that are gone have forgotten already
             self.client.run(worker.forget, self.run)
@@ -133,7 +153,7 @@ class ClusterRunner:
             if len(cut) == len(spans):
                 break
             spans = cut
-        return [(a, b, workers[k * len(workers) // len(spans)]) for k, (a, b) in enumerate(spans)]
+        return _homes(spans, workers)
 
     def _check_versions(self) -> None:
         self._workers()
@@ -200,17 +220,23 @@ class ClusterRunner:
             )
             for a, b, address in nodes
         ]
+        return self._gathered(futures)
+
+    def _gathered(self, futures: list[Any]) -> Any:
+        """The results, or what is missing in any of them."""
         results = self.client.gather(futures)
         missing = [number for result in results if isinstance(result, worker.Missing) for number in result]
         return worker.Missing(missing) if missing else results
 
-    def _repeat(self, attempt: Callable[[list[Node]], Any]) -> Any:
+    def _repeat(
+        self, attempt: Callable[[list[Node]], Any], share: Callable[[list[str]], list[Node]] | None = None
+    ) -> Any:
         """The result of a pure function of shards and θ, tried again where workers were lost on the way."""
         last: BaseException | None = None
         for _ in range(ATTEMPTS):
             try:
                 threads = self._workers()
-                nodes = self._nodes(list(threads))
+                nodes = (share or self._nodes)(list(threads))
                 self._place(nodes, threads)
                 found = attempt(nodes)
                 if not isinstance(found, worker.Missing):
@@ -227,6 +253,11 @@ class ClusterRunner:
             f"the workers were lost {ATTEMPTS} times in a row ({last}). If they ran out of memory: a shard has "
             f"{self.shards[0].size}; pack the data in smaller ones, or give each worker fewer threads"
         )
+
+
+def _homes(spans: Sequence[tuple[int, int]], workers: list[str]) -> list[Node]:
+    """Runs of spans for each worker."""
+    return [(a, b, workers[k * len(workers) // len(spans)]) for k, (a, b) in enumerate(spans)]
 
 
 def _parts(first: int, last: int) -> list[tuple[int, int]]:

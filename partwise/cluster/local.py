@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.cluster.shards import Shard, dense, shard_total, tree_total
+from partwise.cluster.shards import Shard, dense, group_borders, shard_total, sweep_group, tree_total
 from partwise.problem import Problem
 
 __all__ = ["LocalRunner"]
@@ -18,11 +19,11 @@ class LocalRunner:
     """Works through the shards in order, on the threads of this process.
 
     A shard is opened when it is first needed and stays open: what it holds are pages of files, which the system drops
-    when it needs the memory.
+    when it needs the memory. ``n_groups`` > 1 does what a cluster of so many workers would do, one after another.
     """
 
-    def __init__(self, shards: Sequence[Shard], n_threads: int = 1) -> None:
-        self.shards, self.n_threads = list(shards), n_threads
+    def __init__(self, shards: Sequence[Shard], n_threads: int = 1, n_groups: int = 1) -> None:
+        self.shards, self.n_threads, self.n_groups = list(shards), n_threads, n_groups
         self._open: dict[int, Problem] = {}
         self._memories: list[dict[str, Any]] = [{} for _ in self.shards]
 
@@ -41,6 +42,17 @@ class LocalRunner:
     def total(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         loss, gradient = tree_total(lambda k: shard_total(self.problem(k), theta), 0, len(self.shards))
         return loss, dense(gradient)
+
+    def borders(self, groups: int) -> list[int]:
+        return group_borders(len(self.shards), groups)
+
+    def sweep(
+        self, task: Callable[..., Any], finish: Callable[..., Any], borders: Sequence[int], common: Any
+    ) -> list[Any]:
+        return [
+            sweep_group([(k, self.problem(k), self._memories[k]) for k in range(a, b)], task, finish, common)
+            for a, b in pairwise(borders)
+        ]
 
     def close(self) -> None:
         self._open.clear()

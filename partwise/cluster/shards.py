@@ -8,16 +8,31 @@ which shard, or whether one of them died on the way.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.learners.base import Learner
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 
-__all__ = ["Shard", "ShardRunner", "ShardedObjective", "Total", "add_totals", "halves", "shard_facts", "tree_total"]
+__all__ = [
+    "Shard",
+    "ShardRunner",
+    "ShardedObjective",
+    "Total",
+    "add_totals",
+    "dense",
+    "group_borders",
+    "halves",
+    "shard_facts",
+    "sparse",
+    "sweep_group",
+    "tree_total",
+]
 
 Floats = NDArray[np.float64]
 #: (Σ L_i, Σ ∇L_i) of some shards; the gradient dense, or sparse as (places, values) where most of it is 0.
@@ -50,8 +65,42 @@ class ShardRunner(Protocol):
     def total(self, theta: Floats) -> tuple[float, Floats]:
         """The sum over all shards, along the tree."""
 
+    @property
+    def n_groups(self) -> int:
+        """How many groups of shards can be worked on at the same time."""
+
+    def borders(self, groups: int) -> list[int]:
+        """Where the groups of shards begin, and the end: about equally many shards in each."""
+
+    def sweep(
+        self, task: Callable[..., Any], finish: Callable[..., Any], borders: Sequence[int], common: Any
+    ) -> list[Any]:
+        """For every group: carry ← task(problem_k, memory_k, k, carry) from shard to shard, then finish(θ, carry).
+
+        ``common`` is a dict, of which every group gets a copy; ``finish`` is given its "theta" as it was before.
+        """
+
     def close(self) -> None:
         """Let go of the shards."""
+
+
+def group_borders(n_shards: int, groups: int) -> list[int]:
+    """Where each of that many groups of shards begins, and the end."""
+    n = max(1, min(groups, n_shards))
+    return [n_shards * k // n for k in range(n + 1)]
+
+
+def sweep_group(
+    shards: Sequence[tuple[int, Problem, dict[str, Any]]],
+    task: Callable[..., Any],
+    finish: Callable[..., Any],
+    common: Any,
+) -> Any:
+    """One group's part of :meth:`ShardRunner.sweep`."""
+    carry = copy.deepcopy(common)
+    for number, problem, memory in shards:
+        carry = task(problem, memory, number, carry)
+    return finish(common.get("theta"), carry)
 
 
 def halves(first: int, last: int) -> tuple[int, int, int]:
@@ -145,6 +194,12 @@ class ShardedObjective:
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) along the tree."""
         return self.runner.total(theta)
+
+    def learner_for(self, learner: Learner) -> Learner:
+        """The learner, or what it becomes where instances cannot be visited one after another."""
+        from partwise.cluster.learners import learner_on_shards
+
+        return learner_on_shards(learner, self.runner.n_groups)
 
     def digest(self) -> bytes:
         """Of the data, for checkpoints."""

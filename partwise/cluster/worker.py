@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.cluster.shards import Total, add_totals, shard_total, sparse, tree_total
+from partwise.cluster.shards import Total, add_totals, shard_total, sparse, sweep_group, tree_total
 from partwise.problem import Problem
 
-__all__ = ["Missing", "Sent", "adopt", "combine", "forget", "node_total", "run_each", "unwrap", "versions"]
+__all__ = ["Missing", "Sent", "adopt", "combine", "forget", "node_total", "run_each", "run_group", "unwrap", "versions"]
 
 
 class Missing(tuple):  # type: ignore[type-arg]
@@ -46,6 +46,17 @@ class _Held:
 
 
 _HELD: dict[tuple[str, int], _Held] = {}
+
+
+def run_group(
+    run: str, first: int, last: int, task: Callable[..., Any], finish: Callable[..., Any], common: Any
+) -> Any:
+    """A sweep over the shards first:last; see :meth:`partwise.cluster.shards.ShardRunner.sweep`."""
+    missing = _missing(run, range(first, last))
+    if missing:
+        return missing
+    held = [(k, _HELD[run, k].problem, _HELD[run, k].memory) for k in range(first, last)]
+    return sweep_group(held, task, finish, common)
 
 
 def versions() -> dict[str, str]:

@@ -207,6 +207,8 @@ class LearnedEstimator(StoredModel, Estimator):
         self, problem: Any, learner: Learner, X: Any, y: Any, dev: Any, callbacks: Iterable[Callback], checkpoint: Any
     ) -> Self:
         """Find the weights of a problem, from its checkpoint if there is one."""
+        if hasattr(problem, "learner_for"):  # a sum over shards
+            learner = problem.learner_for(learner)
         score = None if dev is None else self._make_score(*dev)
         keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, dev))
         start = None if keep is not None and keep.exists() else self._start(problem, X, y, dev)

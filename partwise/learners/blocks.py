@@ -9,6 +9,7 @@ visits all.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,14 @@ class BlockLearner(CertifiedLearner):
         state["rng"] = rng.bit_generator.state
         state["passes"] += 1
         return order, draws, tree
+
+    @abstractmethod
+    def visit(self, problem: Problem, state: State, order: NDArray[np.int64], draws: Floats, tree: Floats) -> None:
+        """Some visits of a pass, as :meth:`visits` chose them; they move ``state["theta"]`` and the dual points."""
+
+    @abstractmethod
+    def constant(self, problem: Problem, state: State) -> float:
+        """Σ_i b_i of the dual points."""
 
     def estimate(self, problem: Problem, state: State) -> dict[str, Any]:
         """The sum of the last block gaps over m: an estimate of the duality gap, not a bound of it."""

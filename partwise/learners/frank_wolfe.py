@@ -162,13 +162,14 @@ class FrankWolfe(BlockLearner):
             "best_dual": -np.inf,
         }
 
+    def constant(self, problem: Problem, state: State) -> float:
+        return float(state["counters"][1])
+
     def advance(self, problem: Problem, state: State) -> dict[str, Any]:
-        order, draws, tree = self.visits(problem, state)
-        self._visit(problem, state, order, draws, tree)
-        state["guide"] = np.zeros(0)
+        self.visit(problem, state, *self.visits(problem, state))
         return self._known(problem, state)
 
-    def _visit(self, problem: Problem, state: State, order: Any, draws: Any, tree: Any) -> None:
+    def visit(self, problem: Problem, state: State, order: Any, draws: Floats, tree: Floats) -> None:
         buffers, scratch = problem.buffers(), np.zeros(problem.dim)
         kept = np.empty_like(buffers.scores)
         signed, raw = problem.nonnegative, state["raw"] if problem.nonnegative is not None else state["theta"]
@@ -184,6 +185,7 @@ class FrankWolfe(BlockLearner):
                     corrective_pass, problem.data, *rest, floor, *moving, *known, np.empty_like(kept), scratch,
                     state["counters"],
                 )  # fmt: skip
+        state["guide"] = np.zeros(0)
 
     def _known(self, problem: Problem, state: State) -> dict[str, Any]:
         (k, constant, weighted, calls), domain = state["counters"].tolist(), self.domain(problem)

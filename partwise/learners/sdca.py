@@ -152,19 +152,27 @@ class SDCA(BlockLearner):
             "best_dual": -np.inf,
         }
 
-    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
-        order, draws, tree = self.visits(problem, state)
+    def visit(self, problem: Problem, state: State, order: Any, draws: Floats, tree: Floats) -> None:
         buffers = problem.buffers()
-        beta, theta = problem.loss.beta, state["theta"]
-        weights = np.ones(problem.m) if problem.weights is None else problem.weights
         data = problem.data._replace(loss=problem.loss.pack)  # duals are marginals: the weights go into C
         problem.run(
-            ascent_pass, data, problem.part_offsets, order, draws, tree, self.C, weights, beta, state["guide"],
-            theta, state["duals"], problem.gold_parts(), state["linear"], state["entropies"], state["steps"],
-            state["gaps"], buffers, np.empty_like(buffers.scores), np.zeros(problem.dim),
+            ascent_pass, data, problem.part_offsets, order, draws, tree, self.C, self._weights(problem),
+            problem.loss.beta, state["guide"], state["theta"], state["duals"], problem.gold_parts(), state["linear"],
+            state["entropies"], state["steps"], state["gaps"], buffers, np.empty_like(buffers.scores),
+            np.zeros(problem.dim),
         )  # fmt: skip
         state["guide"] = np.zeros(0)
-        constant = dot(weights, state["linear"]) + dot(weights, state["entropies"]) / beta
+
+    def _weights(self, problem: Problem) -> Floats:
+        return np.ones(problem.m) if problem.weights is None else problem.weights
+
+    def constant(self, problem: Problem, state: State) -> float:
+        weights = self._weights(problem)
+        return dot(weights, state["linear"]) + dot(weights, state["entropies"]) / problem.loss.beta
+
+    def advance(self, problem: Problem, state: State) -> dict[str, Any]:
+        self.visit(problem, state, *self.visits(problem, state))
+        theta, constant = state["theta"], self.constant(problem, state)
         dual = (constant - 0.5 * dot(theta, theta) / self.C) / problem.m
         state["best_dual"] = max(state["best_dual"], dual)
         return self.verdict(self.primal(problem, theta), dual, state["best_dual"], **self.estimate(problem, state))
