@@ -10,7 +10,7 @@ from partwise.data import GoldLinks
 from partwise.metrics import alignment_scores
 
 
-def test_a_gain_within_its_standard_error_is_left_to_the_generative_aligner() -> None:
+def test_a_gain_within_its_standard_errors_is_left_to_the_generative_aligner() -> None:
     """Half of the time what is no better looks better: the gain must exceed the spread of the difference over pairs."""
     rng = np.random.default_rng(0)
     gold = [GoldLinks.of([(k, k) for k in range(6)]) for _ in range(40)]
@@ -31,7 +31,7 @@ def test_a_gain_within_its_standard_error_is_left_to_the_generative_aligner() ->
         assert chosen.standard_error == pytest.approx(np.std(errors[0] - errors[1]), rel=0.25)
     improves, better = np.mean(kept, axis=0)
     assert better > 0.3  # the sign of the difference alone would take these
-    assert improves < 0.6 * better
+    assert improves < 0.25 * better
     better_by_far = select(
         lambda rest, held, grid: [[[(k, k) for k in range(6)] for _ in held] for _ in grid], gold, noisy(0.1), 0
     )

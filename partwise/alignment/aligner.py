@@ -88,8 +88,8 @@ class WordAligner(LearnedEstimator):
         Words that are this frequent in the training pairs have fertility penalties of their own.
     C : float, optional
         Weight of the losses. If absent, 0.01, 0.1 or 1: the one of least cross-validated error on the gold pairs, for
-        the models with Q that of the model without. If it is not better than the generative aligner by more than one
-        standard error, :meth:`predict` returns the latter's links, after a warning. ``selection_`` has the figures.
+        the models with Q that of the model without. If it is not better than the generative aligner by more than two
+        standard errors, :meth:`predict` returns the latter's links, after a warning. ``selection_`` has the figures.
     loss, learner, max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
         learner that keeps weights ≥ 0. Those with Q search in ``n_jobs`` processes where there are many pairs.

@@ -15,6 +15,7 @@ __all__ = ["FEW", "GRID", "Selection", "difference_error", "select"]
 
 GRID = (0.01, 0.1, 1.0)
 FOLDS = 5
+SURE = 2.0  # standard errors by which the best C must beat the generative aligner: 95% two-sided
 FEW = 0.1  # C where there are fewer than two pairs, of which none could be held out
 
 
@@ -33,10 +34,10 @@ class Selection(NamedTuple):
     def improves(self) -> bool:
         """Whether gold links have taught more than raw text had: if not, links are better left to the latter.
 
-        A gain within one standard error may be chance, the more so as the best of several C is looked at; then the
-        simpler of the two is kept (the one-standard-error rule of Breiman et al. 1984, §3.4.3).
+        A gain within two standard errors may be chance, the more so as the best of several C is looked at; then the
+        simpler of the two is kept, in the manner of Breiman et al. (1984, §3.4.3).
         """
-        return not self.errors or self.generative - self.errors[self.C] > self.standard_error
+        return not self.errors or self.generative - self.errors[self.C] > SURE * self.standard_error
 
     def __str__(self) -> str:
         found = ", ".join(f"{100 * error:.2f}% with C = {C:g}" for C, error in self.errors.items())
