@@ -113,6 +113,8 @@ def _grow_all(rules, n, tag_starts, tags, allowed):
                         found += 1
             for m in range(s + 1, e):
                 one, two = span_number(s, m), span_number(m, e)
+                if begin[two] == end[two]:
+                    continue
                 for j in range(begin[one], end[one]):
                     row = symbol_of[j] * S
                     for k in range(begin[two], end[two]):

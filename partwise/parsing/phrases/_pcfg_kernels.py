@@ -64,6 +64,8 @@ def _inside(pack, n, tag_starts, tags, weights, built, top, scale):
                 continue
             for m in range(s + 1, e):
                 one, two = span_number(s, m), span_number(m, e)
+                if counts[one] == 0 or counts[two] == 0:
+                    continue
                 factor = math.exp(scale[one] + scale[two] - size)
                 if factor == 0.0:
                     continue
@@ -147,6 +149,8 @@ def posteriors(pack, n, tag_starts, tags, weights, threshold, allowed, best_tags
                     best_tags[s] = a
             for m in range(s + 1, e):
                 one, two = span_number(s, m), span_number(m, e)
+                if counts[one] == 0 or counts[two] == 0:
+                    continue
                 factor = math.exp(scale[one] + scale[two] - scale[span])
                 if factor == 0.0:
                     continue
