@@ -22,7 +22,7 @@ from partwise.data.columns import Columns
 from partwise.data.streams import COMPRESSED, is_address, open_bytes
 from partwise.exceptions import FormatError, ParameterError
 
-__all__ = ["Reading", "Span", "expand_paths", "plan_spans", "read_shards"]
+__all__ = ["Reading", "Span", "expand_paths", "plan_spans", "read_shards", "span_blocks"]
 
 _CHUNK = 1 << 16
 _OVERLAP = 1 << 12  # what a search keeps of the chunk before: no border is longer
@@ -106,29 +106,33 @@ def _size(path: str) -> int:
 def _cut(path: str, size: int, reading: Reading, span_bytes: int) -> list[Span]:
     border = re.compile(rb"\n[ \t\r\v\f]*\n")
     n = max(1, round(size / span_bytes))
+    announced = None if reading.docstart is None else reading.docstart.encode()
     with open_bytes(path) as file:
         if reading.whole == "document" and reading.docstart is not None:
             after = rb"\s" if reading.separator is None else re.escape(reading.separator.encode()) + rb"|\s"
             opens = re.compile(rb"\n(?=" + re.escape(reading.docstart.encode()) + rb"(?:" + after + rb"))")
             if _search(file, 0, opens) is not None:  # else every sentence is a document of its own
-                border = opens
+                border, announced = opens, None
         places = {0, size}
         for k in range(1, n):
-            found = _search(file, size * k // n, border)
+            found = _search(file, size * k // n, border, announced)
             if found is not None:
                 places.add(found)
     return [Span(path, a, b) for a, b in pairwise(sorted(places))]
 
 
-def _search(file: IO[bytes], start: int, border: re.Pattern[bytes]) -> int | None:
-    """Where the first border at or after ``start`` ends."""
+def _search(file: IO[bytes], start: int, border: re.Pattern[bytes], docstart: bytes | None = None) -> int | None:
+    """Where the first border at or after ``start`` ends; one that follows a line of ``docstart`` does not count."""
     file.seek(start)
     text, base = b"", start
     while chunk := file.read(_CHUNK):
         text += chunk
-        match = border.search(text)
-        if match is not None:
-            return base + match.end()
+        for match in border.finditer(text):
+            line = text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()] if docstart is not None else b"-"
+            whole = docstart is None or b"\n" in text[: match.start()]
+            # the line that announces a document stays with what it announces
+            if whole and line.strip() and not (docstart is not None and line.startswith(docstart)):
+                return base + match.end()
         kept = text[-_OVERLAP:]
         base += len(text) - len(kept)
         text = kept
@@ -168,7 +172,7 @@ def read_shards(task: Sequence[Span], reading: Reading, shard_tokens: int | None
     tokens = documents = 0
     for span in task:
         base, last = documents, -1
-        for block in _blocks(span, reading):
+        for block in span_blocks(span, reading):
             announced = block.docstart is not None or bool(block.documents.any())
             last = int(block.documents[-1])
             held.append(_renumbered(block, base))
@@ -190,7 +194,8 @@ def _renumbered(block: Columns, base: int) -> Columns:
     )  # fmt: skip
 
 
-def _blocks(span: Span, reading: Reading) -> Iterator[Columns]:
+def span_blocks(span: Span, reading: Reading) -> Iterator[Columns]:
+    """The text of a span in pieces that cut nothing; errors name the line of the file."""
     if span.stop is None:
         yield from reading.blocks(span.path)
         return

@@ -46,15 +46,15 @@ class FileLayout:
         """The whole file, its columns named."""
         from partwise.data.column_files import read_columns
 
-        return self._named(read_columns(path, separator=self.separator, comment=self.comment))
+        return self.named(read_columns(path, separator=self.separator, comment=self.comment))
 
     def blocks(self, path: str, whole: str) -> Iterator[Columns]:
         """The file in pieces that cut no sentence, or no document, their columns named."""
         from partwise.data.column_files import iter_blocks
 
-        return map(self._named, iter_blocks(path, whole=whole, separator=self.separator, comment=self.comment))
+        return map(self.named, iter_blocks(path, whole=whole, separator=self.separator, comment=self.comment))
 
-    def _named(self, data: Columns) -> Columns:
+    def named(self, data: Columns) -> Columns:
         from partwise.data.columns import column_names
 
         width = len(data.names)

@@ -46,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--n-jobs", "-j", metavar="N", type=int, default=1, help="threads, -1 for all cores (default: 1)"
     )
+    parser.add_argument(
+        "--workers", "-w", metavar="N", type=int, default=1, help="processes; the output is the same (default: 1)"
+    )
     add_layout(parser)
 
 
@@ -55,18 +58,24 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} go together only with --json")
     if args.kbest is not None and args.kbest < 1:
         raise UsageError(f"--kbest must be at least 1, got {args.kbest}")
+    if args.workers < 1:
+        raise UsageError(f"--workers must be at least 1, got {args.workers}")
     model = open_model(args.model, args.n_jobs)
     layout = model_layout(model, args)
     render = Renderer(model, args, layout.separator or " ")
+    context = args.context or model.context
+    if args.workers > 1:
+        from partwise.sequences.commands._parallel import predicted_texts
+
+        with opened(args.output) as write:
+            for text in predicted_texts(args, layout, context):
+                write(text)
+        return
     with opened(args.output) as write:
-        context = args.context or model.context
         for stage in model.stages if args.context == "sentence" else ():
             stage.encoder_.warns = False  # whoever asks for sentences knows that they are no documents
         for data in layout.blocks(args.file, context):
-            seen = without(data, layout.label)
-            # without its document a sentence says the same, whatever came through the pipe with it
-            alone = replace(seen, docstart=None, documents=seen.documents * 0)
-            write(render(data, seen if context == "document" else alone))
+            write(render.block(data, layout.label, context))
 
 
 class Renderer:
@@ -81,6 +90,13 @@ class Renderer:
         if (args.spans or args.scheme) and self.source is None:
             raise ParameterError("model", "partwise predict", "one of chunk tags", list(model.classes_)[:5])
         self.announced = -1  # the document whose -DOCSTART- line is written
+
+    def block(self, data: Columns, label: str | None, context: str) -> str:
+        """The text of a piece of the file that holds whole sentences, or whole documents."""
+        seen = without(data, label)
+        # without its document a sentence says the same, whatever came through the pipe with it
+        alone = replace(seen, docstart=None, documents=seen.documents * 0)
+        return self(data, seen if context == "document" else alone)
 
     def __call__(self, data: Columns, seen: Columns) -> str:
         """The text of a piece of the file, of which the model may see that much."""
