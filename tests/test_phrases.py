@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 import numpy as np
 import pytest
+from helpers import data_file
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +108,16 @@ def test_cleaning_follows_the_penn_treebank() -> None:
     assert str(clean_tree(tree(raw))) == ("(S (NP (NNP A)) (VP (VBD was) (VP (VBN b) (PP (IN in) (NP (NN c))))) (. .))")
     assert str(clean_tree(tree("(-LRB- -LRB-)"))) == "(-LRB- -LRB-)"
     assert clean_tree(tree("((NP (NN a)) (. .))")).label == "TOP"
+
+
+def test_the_penn_sample_survives_the_way_to_binary_forms_and_back() -> None:
+    with data_file("ptb_sample/wsj_combined.mrg").open(encoding="utf-8") as file:
+        trees = [clean_tree(made) for made in itertools.islice(parse_trees(file), 400)]
+    assert sum(map(len, trees)) > 8000
+    for made in map(collapse_chains, trees):
+        assert tree_of_rows(binary_rows(made, 2, 1), made.words) == made
+    assert bracket_scores(trees, trees).f1 == 100.0
+    assert bracket_scores(trees, [collapse_chains(made) for made in trees]).f1 > 99.0
 
 
 def test_brackets_follow_evalb() -> None:
