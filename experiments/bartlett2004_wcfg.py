@@ -74,7 +74,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
     else:
         model = PhraseParser(
             learner=settings["learner"], loss=settings["loss"], C=settings["C"], max_passes=settings["passes"],
-            learner_options=settings["options"], bits=QUICK_BITS if context.quick else 22,
+            learner_options=settings["options"], bits=QUICK_BITS if context.quick else 24,
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a few passes are not the optimum is no surprise

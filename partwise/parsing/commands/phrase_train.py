@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--threshold", metavar="P", type=float, default=1e-3, help="least posterior in the coarse pass (default: 0.001)"
     )
-    group.add_argument("--bits", metavar="N", type=int, default=22, help="2^N weights (default: 22)")
+    group.add_argument("--bits", metavar="N", type=int, default=24, help="2^N weights (default: 24)")
     group = parser.add_argument_group("learning")
     group.add_argument("--learner", metavar="NAME", default="dca", help="(default: dca)")
     group.add_argument("--loss", metavar="L", type=loss, help="(default: svm; the perceptron: its own)")

@@ -115,7 +115,7 @@ class PhraseParser(LearnedEstimator):
         max_passes: int | None = None,
         learner_options: dict[str, Any] | None = None,
         patience: int | None = None,
-        bits: int = 22,
+        bits: int = 24,
         random_state: int = 0,
         n_jobs: int = 1,
         verbose: int = 0,
