@@ -210,3 +210,29 @@ def test_sums_along_the_tree() -> None:
     parts = add_totals(tree_total(sent, 0, 2), tree_total(sent, 2, 5))  # as two workers would
     assert dense(parts[1]).tobytes() == whole.tobytes()
     assert isinstance(sparse(vectors[0]), tuple) and isinstance(sparse(vectors[1]), np.ndarray)
+
+
+def test_alignment_on_a_cluster(client: Any, tmp_path: Path) -> None:
+    from partwise.data import load_sample_alignments
+
+    pairs = load_sample_alignments().bitext
+    for settings in ({"model": "model1"}, {"model": "hmm", "iterations": 2}):
+        alone = partwise.GenerativeAligner(prune=0, **settings).fit(pairs)
+        together = partwise.GenerativeAligner(prune=0, **settings).fit(pairs, engine=client)
+        mine, theirs = together.models_[settings["model"]], alone.models_[settings["model"]]
+        for ours, same in zip(mine.tables, theirs.tables, strict=True):
+            np.testing.assert_array_equal(ours, same)
+        assert [{**line, "seconds": 0} for line in together.trace_] == [{**line, "seconds": 0} for line in alone.trace_]
+
+
+def test_topics_on_a_cluster(client: Any) -> None:
+    from partwise.topics import LDA
+
+    rng = np.random.default_rng(0)
+    phi = rng.dirichlet(np.full(60, 0.1), size=5)
+    documents = np.array([rng.multinomial(60, rng.dirichlet(np.full(5, 0.2)) @ phi) for _ in range(240)])
+    settings = {"n_topics": 5, "n_iterations": 80, "transform_samples": 50, "transform_burn_in": 10}
+    alone = LDA(**settings).fit(documents[:200])
+    together = LDA(**settings).fit(documents[:200], engine=client)
+    assert together.word_topic_counts_.sum() == documents[:200].sum()
+    assert together.perplexity(documents[200:]) <= 1.03 * alone.perplexity(documents[200:])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._threads import Threads
+from partwise.alignment._cluster import block_counts, cut_pairs
 from partwise.alignment._cooccurrence import Cooccurrence, Corpus
 from partwise.alignment._expectation import Counts, Tables, expected_counts, maximise, maximise_null
 from partwise.alignment._jumps import Jumps, fit_jumps, fit_starts, flat_jumps, weights_to_jumps
@@ -53,6 +54,7 @@ class Training:
         p0: float,
         prior: float,
         n_threads: int,
+        engine: Any = None,
     ) -> None:
         self.corpus, self.cooccurrence, self.cells = corpus, cooccurrence, cells
         self.reach, self.p0, self.prior, self.n_threads = reach, p0, prior, n_threads
@@ -68,6 +70,13 @@ class Training:
         threads = min(n_threads, blocks)
         self._free = [[new_work(largest, self.longest, self.margin) for _ in range(2)] for _ in range(threads)]
         self._threads = Threads(threads)
+        self._runner: Any = None
+        if engine is not None:
+            from partwise.cluster.engine import ClusterRunner
+
+            shapes = tuple(part.shape for part in self._counts[0][1:])
+            parts, self._entries = cut_pairs(corpus, cells, self.borders, shapes, self.longest, self.margin)
+            self._runner = ClusterRunner(engine, parts)
         self.model = ""
         self.current = self._start()
 
@@ -95,6 +104,8 @@ class Training:
     def step(self, agree: bool) -> NDArray[np.float64]:
         """One iteration of EM; returns the two log-likelihoods of the model *before* it."""
         model, current = MODELS[self.model], self.current
+        if self._runner is not None:
+            return self._step_elsewhere(agree)
 
         def work_through(block: int) -> None:
             work = self._free.pop()
@@ -108,6 +119,22 @@ class Training:
 
         self._threads.each(work_through, [(block,) for block in range(len(self._counts))])
         return self._maximise()
+
+    def _step_elsewhere(self, agree: bool) -> NDArray[np.float64]:
+        """The same, with the expected counts of every block from a worker."""
+        tables = self.current.tables
+        common = (MODELS[self.model], agree, tables.null_target, tables.null_source, self.current.jumps, self.p0)
+        found = self._runner.each(block_counts, common, [tables.pairs[used] for used in self._entries])
+        for mine, used, theirs in zip(self._counts, self._entries, found, strict=True):
+            mine.pairs[used] = theirs[0]
+            for part, counted in zip(mine[1:], theirs[1:], strict=True):
+                part[...] = counted
+        return self._maximise()
+
+    def close(self) -> None:
+        """Let go of the workers, if there are any."""
+        if self._runner is not None:
+            self._runner.close()
 
     def _maximise(self) -> NDArray[np.float64]:
         current = self.current

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -152,7 +152,9 @@ class GenerativeAligner(Estimator, StoredModel):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: str | os.PathLike[str] | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, checkpoint: str | os.PathLike[str] | None = None, engine: Any = None
+    ) -> Self:
         """Train on pairs of sentences.
 
         Parameters
@@ -160,6 +162,8 @@ class GenerativeAligner(Estimator, StoredModel):
         X : Bitext, or pairs (source words, target words)
         checkpoint : path, optional
             Save the state there after every iteration; if it exists, continue from it.
+        engine : dask.distributed.Client, its address, or "local"; optional
+            Count on the workers of a cluster; the tables are the same.
         """
         self.check_settings()
         if checkpoint is not None:
@@ -178,11 +182,12 @@ class GenerativeAligner(Estimator, StoredModel):
             p0=self.null_probability,
             prior=self.prior,
             n_threads=thread_count(self.n_jobs),
+            engine=engine,
         )
         plan = self._plan()
         keep = None if checkpoint is None else TrainingCheckpoint(checkpoint, self._fingerprint(corpus))
         steps = sum(count for _, count, _ in plan)
-        with Progress(steps, "alignment") if self.verbose else nullcontext() as progress:
+        with closing(training), Progress(steps, "alignment") if self.verbose else nullcontext() as progress:
             trained, self.trace_ = run_plan(training, plan, keep, progress)
         self.models_ = {name: trained[name] for name in trained if name in {self.model, *self.also}}
         self._prune()

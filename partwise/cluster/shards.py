@@ -42,8 +42,8 @@ Total = tuple[float, Any]
 class Shard(Protocol):
     """Where a shard comes from: small, and picklable if it is to be opened elsewhere."""
 
-    def open(self, n_threads: int) -> Problem:
-        """Its problem; the same bits whoever opens it."""
+    def open(self, n_threads: int) -> Any:
+        """Its problem, or what else the tasks work on; the same bits whoever opens it."""
 
     @property
     def size(self) -> str:

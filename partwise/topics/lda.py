@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +15,7 @@ from partwise.estimation.base import thread_count
 from partwise.exceptions import InputError, ParameterError
 
 from ._checks import at_least, one_of, positive, seed_of
+from ._cluster import added, cut_documents, sweep_documents
 from ._gibbs import count_topics, lda_sweep, padded
 from ._parallel import blocks_of, run_all
 from ._state import CheckpointSource, Keeper, State, StateMixin
@@ -136,15 +138,29 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: CheckpointSource | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, checkpoint: CheckpointSource | None = None, engine: Any = None) -> Self:
         """Sample ``n_iterations`` sweeps on a D × V matrix of counts. With a ``checkpoint`` (a file, or what
-        ``checkpoint()`` returned) go on from it; a file is also kept up to date."""
+        ``checkpoint()`` returned) go on from it; a file is also kept up to date.
+
+        With an ``engine`` (a dask.distributed.Client, its address, or "local") groups of documents are swept at the
+        same time by the workers of a cluster, each against its own copy of the counts (Newman et al. 2009): an
+        approximation, whose result does not depend on the number of workers."""
         corpus = self._prepare(X)
+        if engine is not None and self.n_blocks != 1:
+            raise ParameterError("n_blocks", type(self).__name__, "1 on a cluster", self.n_blocks)
         self._start(corpus)
         self._keeper = Keeper(checkpoint, self, corpus)
         if self._keeper.state is not None:
             self._restore(self._keeper.state)
-        self._sample(self.n_iterations)
+        if engine is None:
+            self._sample(self.n_iterations)
+            return self
+        from partwise.cluster.engine import ClusterRunner
+
+        groups, self._places = cut_documents(self._cells.corpus)
+        with contextlib.closing(ClusterRunner(engine, groups)) as self._runner:
+            self._sample(self.n_iterations)
+        del self._runner, self._places
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -221,6 +237,8 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
 
     def _sweep(self) -> None:
         """One sweep: P diagonals of P cells; the totals are reduced in a fixed order after each."""
+        if getattr(self, "_runner", None) is not None:
+            return self._sweep_elsewhere()
         corpus, documents, starts, ends = self._cells
         n_blocks = len(documents)
         alpha = np.zeros(self._table.shape[1], np.float32)
@@ -239,6 +257,18 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
             if n_blocks > 1:
                 before = self._totals
                 self._totals = before + sum(copy - before for copy in copies)
+
+    def _sweep_elsewhere(self) -> None:
+        """One sweep by the workers of a cluster."""
+        alpha = np.zeros(self._table.shape[1], np.float32)
+        alpha[: self.n_topics] = self.alpha_
+        seed = self.seed_ + self.n_batches_
+        common = (self._table.reshape(-1), self._totals, alpha, self.beta_, self.n_topics, seed, self.n_iter_)
+        found = self._runner.each(sweep_documents, common, [self._topics[place] for place in self._places])
+        for place, (topics, _) in zip(self._places, found, strict=True):
+            self._topics[place] = topics
+        added(self._table.reshape(-1), [change for _, change in found])
+        self._totals = self._table.sum(axis=0, dtype=np.float64).astype(np.int64)
 
     def _optimize(self) -> None:
         counts = document_topic_counts(self._cells.corpus.offsets, self._topics, self.n_topics)

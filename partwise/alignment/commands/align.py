@@ -8,6 +8,7 @@ from typing import Any
 
 from partwise.alignment.commands import _pairs as files
 from partwise.cli.console import note, print_json, size_of, tell
+from partwise.cli.engine import add_engine, engine_of
 from partwise.cli.registry import Command, UsageError
 from partwise.cli.stream import opened
 from partwise.exceptions import InputError
@@ -62,6 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--checkpoint", metavar="FILE", help="keep the state there after every iteration, and go on from it"
     )
     group.add_argument("--save", metavar="FILE", help="write the trained model")
+    add_engine(group)
     group = parser.add_argument_group("evaluation")
     group.add_argument("--gold", metavar="FILE", help="gold links (.wa or Pharaoh): tells AER, precision, recall, F")
     group.add_argument("--report", metavar="FILE", help="with --gold: write an HTML report")
@@ -99,7 +101,7 @@ def check(args: argparse.Namespace) -> None:
     if args.json and args.format not in (None, "json"):
         raise UsageError(f"--json and --format {args.format} contradict each other")
     if args.model not in TRAINED:
-        for name in ("raw", "iterations", "no-agreement", "checkpoint", "save"):
+        for name in ("raw", "iterations", "no-agreement", "checkpoint", "save", "workers", "scheduler"):
             if getattr(args, name.replace("-", "_")) not in (None, False):
                 raise UsageError(f"--{name} is for models that are trained here; {args.model!r} is a file")
     files.check_files([*(args.files), *(args.raw or ()), *([args.gold] if args.gold else ())])
@@ -126,7 +128,8 @@ def train(args: argparse.Namespace, pairs: files.NamedPairs) -> Any:
         more = files.read_pairs(args.raw)
         note(args, f"{more.path}: {len(more.bitext)} sentence pairs")
         bitext = bitext + more.bitext
-    model.fit(bitext, checkpoint=args.checkpoint)
+    with engine_of(args.workers, args.scheduler) as engine:
+        model.fit(bitext, checkpoint=args.checkpoint, **engine)
     if model.n_skipped_:
         note(args, f"{model.n_skipped_} pairs longer than {model.max_length} words were left out of training")
     if args.save is not None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import STATUS, note, percent, print_json, size_of, tell
+from partwise.cli.engine import engine_of
 from partwise.cli.registry import Command, UsageError
 from partwise.cli.settings import add_settings, gather
 from partwise.exceptions import FormatError, ParameterError, unknown_name
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     how = f"loss {settings['loss']}, learner {settings['learner']}, C {settings['C']:g}"
     note(args, how if templates is None else f"templates: {len(templates)}; {how}")
     begin = time.perf_counter()
-    with engine_of(settings) as engine:
+    with engine_of(settings["workers"], settings["scheduler"]) as engine:
         model.fit(data, labels, dev=dev, checkpoint=settings["checkpoint"], **engine)
     seconds = time.perf_counter() - begin
     interrupted = model.result_.status == "interrupted"
@@ -113,6 +112,8 @@ def check_settings(settings: dict[str, Any]) -> tuple[Templates | None, Template
         if settings[name] not in (None, "-") and not os.path.isfile(settings[name]):
             what = "is a folder" if os.path.isdir(settings[name]) else "there is no such file"
             raise FormatError(f"cannot be read: {what}", path=settings[name])
+    if settings["second"] is not None and (settings["workers"] or settings["scheduler"]) is not None:
+        raise UsageError("--second trains on one machine: leave out --workers and --scheduler")
     if settings["scheme"] is not None:
         settings["scheme"] = scheme_name(settings["scheme"])
     if settings["patience"] is not None and settings["dev"] is None:
@@ -211,25 +212,6 @@ def open_pack(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Any, 
     info = pack.header["info"]
     layout = FileLayout(tuple(info.get("columns", ())), info.get("label"), info.get("separator"), info.get("comment"))
     return pack, None, layout, None
-
-
-@contextlib.contextmanager
-def engine_of(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The argument ``engine`` of ``fit`` that --scheduler or --workers ask for, if they do."""
-    workers, scheduler = settings["workers"], settings["scheduler"]
-    if workers is not None and scheduler is not None:
-        raise UsageError("--workers starts processes here, --scheduler uses a cluster: give one of them")
-    if settings["second"] is not None and (workers or scheduler) is not None:
-        raise UsageError("--second trains on one machine: leave out --workers and --scheduler")
-    if scheduler is not None:
-        yield {"engine": scheduler}
-    elif workers is not None:
-        from partwise.cluster.engine import local_client
-
-        with local_client(workers) as client:
-            yield {"engine": client}
-    else:
-        yield {}
 
 
 def _prepared(
