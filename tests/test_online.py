@@ -63,7 +63,7 @@ def test_dca_on_the_hinge_is_mira(C: float) -> None:
 @pytest.mark.parametrize("C", [0.02, 100.0])
 def test_prediction_based_mira(C: float) -> None:
     """The hinge at the plain prediction; compiled on single variables, in plain Python on chains."""
-    learner = DCA(C=C, variant="prediction")
+    learner = DCA(C=C, variant="prediction", margin="cost")
     for case, problem in ((CASE, CASE.plain("svm")), (tiny_multiclass(), tiny_multiclass().problem("svm"))):
         expected = mira(case, ORDER, C, prediction=True)
         assert not np.allclose(expected, mira(case, ORDER, C, prediction=False))
@@ -72,13 +72,13 @@ def test_prediction_based_mira(C: float) -> None:
 
 def test_the_margin_is_the_root_of_the_cost() -> None:
     """As CRFsuite's passive–aggressive learner wants it: √(wrong labels), here of chains with several of them."""
-    learner = DCA(C=100.0, variant="prediction", margin="root")
+    learner = DCA(C=100.0, variant="prediction")
     expected = mira(CASE, ORDER, 100.0, prediction=True, power=0.5)
     assert not np.allclose(expected, mira(CASE, ORDER, 100.0, prediction=True))
     np.testing.assert_allclose(iterates(CASE.plain("svm"), learner, ORDER), expected, atol=1e-10)
-    result = DCA(variant="prediction", margin="root", max_passes=1).fit(CASE.problem("svm"))
-    assert result.certificate is None and result.trace[0].dual is None
-    assert DCA(variant="prediction", max_passes=1).fit(CASE.problem("svm")).trace[0].dual is not None
+    for margin in (None, "root", "cost"):
+        result = DCA(variant="prediction", margin=margin, max_passes=1).fit(CASE.problem("svm"))
+        assert (result.trace[0].dual is None) == (margin != "cost")
 
 
 @pytest.mark.parametrize("loss", [CRF, Loss(1.0, 1.0), Loss(3.0, 0.5)], ids=str)

@@ -193,6 +193,7 @@ class ExactDCA(OnlineLearner):
     losses: ClassVar[str] = "convex losses"
     convex_only: ClassVar[bool] = True
 
+    max_passes: int = 10  # more drift away from the minimum
     inner_tolerance: float = 1e-6
     max_cuts: int = 50
 

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--loss", metavar="L", type=loss, help="(default: svm; the perceptron: its own)")
     group.add_argument("--set", metavar="NAME=VALUE", type=option, action="append", help="a setting of the learner")
     group.add_argument("--C", "-C", metavar="C", type=float, default=0.01, help="weight of the losses (default: 0.01)")
-    group.add_argument("--max-passes", metavar="N", type=int, help="at most so many passes (default: the learner's)")
+    group.add_argument("--max-passes", metavar="N", type=int, default=10, help="at most so many passes (default: 10)")
     group.add_argument(
         "--patience", metavar="N", type=int, help="with --dev: stop after so many passes without a better"
     )

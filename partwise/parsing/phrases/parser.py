@@ -112,7 +112,7 @@ class PhraseParser(LearnedEstimator):
         loss: Any = None,
         learner: Any = "dca",
         C: float = 0.01,
-        max_passes: int | None = None,
+        max_passes: int | None = 10,
         learner_options: dict[str, Any] | None = None,
         patience: int | None = None,
         bits: int = 24,
