@@ -67,14 +67,14 @@ sphinx_gallery_conf: dict[str, Any] = {
 
 
 # Docstrings are written to be read as they stand: |x| is an absolute value there and C_ a name, no markup.
-_MARKUP = re.compile(r"(``.*?``|:\w+:`.*?`|`.*?`)|(\|)|(\w_)(?=\W|$)")
+_MARKUP = re.compile(r"(``.*?``|:\w+:`.*?`|`.*?`)|(\||\\(?={))|(\w_)(?=\W|$)")  # \{ is a difference of sets
 
 
 def plain_docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Escape what reStructuredText would take for markup, outside of code."""
 
     def escaped(match: re.Match[str]) -> str:
-        return match[1] or ("\\|" if match[2] else match[3][:-1] + "\\_")
+        return match[1] or (f"\\{match[2]}" if match[2] else match[3][:-1] + "\\_")
 
     lines[:] = [line if line.lstrip().startswith((">>>", "...")) else _MARKUP.sub(escaped, line) for line in lines]
 

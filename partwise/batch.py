@@ -110,6 +110,8 @@ class Batch:
     n_threads : int
         Results do not depend on it. A structure in plain Python runs in one thread unless it is ``concurrent``.
 
+    Notes
+    -----
     Memory is one float64 per part of all instances, times k or the number of draws: give large data in blocks.
 
     Examples

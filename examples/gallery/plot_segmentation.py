@@ -7,7 +7,7 @@ the best labelling is a minimum cut, found exactly.
 """
 
 # %%
-# Discs in noise, so strong that no pixel can be told by itself.
+# Discs in noise that is too strong for single pixels.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +24,7 @@ def draw():
     """A noisy image and its truth."""
     row, column, radius = rng.integers(12, 28, 2).tolist() + [int(rng.integers(6, 12))]
     truth = ((rows - row) ** 2 + (columns - column) ** 2 < radius**2).astype(int)
-    return truth + rng.normal(0, 1.0, truth.shape), truth
+    return truth + rng.normal(0, 0.5, truth.shape), truth
 
 
 pairs = [draw() for _ in range(12)]

@@ -150,6 +150,8 @@ class Extragradient(SaddlePointLearner):
     average : {"late", "all"}
         Which steps the answer is the average of: the later half or so, or all of them as in the paper.
 
+    Notes
+    -----
     Complexity: two oracle calls an instance and pass, and one argmax for the certificate.
 
     Examples

@@ -310,6 +310,8 @@ def grow_forest(start, neighbor, arc, ends, terminal, room, forest):
     terminal, room : residual capacities, changed in place
     forest : what has been planted, or what an earlier call left
 
+    Notes
+    -----
     Complexity: O(n² · edges · flow) in theory and close to linear on the grids and point clouds it is for.
     """
     nodes, queued, active, clock = forest.nodes, forest.queued, forest.active, forest.clock

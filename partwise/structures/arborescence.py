@@ -48,6 +48,8 @@ class Arborescence(CompiledStructure):
     labels : sequence of (n,) int arrays, optional
         The only label that the arc into each word may have; −1 for any.
 
+    Notes
+    -----
     Complexity: argmax O(n²(L + 1)) by Chu–Liu/Edmonds, marginals O(n²L + n³) by the matrix–tree theorem; projective
     O(n²L + n³) by Eisner's algorithm; k-best k·n times an argmax.
 

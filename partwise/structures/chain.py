@@ -50,6 +50,8 @@ class Chain(CompiledStructure):
     start, stop : (n_labels,) bool, optional
         Labels that may stand first, last.
 
+    Notes
+    -----
     Complexity: O(T·L^{order+1}) time for argmax and marginals; times the number of values that the cost can
     take for slack rescaling, T + 1 with a Hamming cost. Costs must be integers there.
 

@@ -45,6 +45,8 @@ class Cut(CompiledStructure):
     parallel_edges : bool
         Whether two nodes may be joined more than once, by edges of different kinds; else that is an error.
 
+    Notes
+    -----
     Complexity: an argmax is close to linear in nodes + edges on grids and surface graphs. Memory: 4 bytes per node
     and 28 per edge, and during a cut about 45 and 16 more beside the scores.
 

@@ -54,6 +54,8 @@ class Grammar(CompiledStructure):
     n_threads : int
         How many threads grow the forests.
 
+    Notes
+    -----
     Complexity: every oracle O(edges of the forest), at most O(R n³); k-best times k log k; slack times the square of
     the number of costs.
 

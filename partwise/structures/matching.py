@@ -55,6 +55,8 @@ class Matching(CompiledStructure):
     allowed : sequence of n (J, K) bool arrays, optional
         Links that each instance may have.
 
+    Notes
+    -----
     Complexity: O(D·J·(J + K)²) at worst for an argmax, O(k·min(J, K)) times that for k-best; a projection takes about
     ten Newton steps of O(J·K + min(J, K)³).
 

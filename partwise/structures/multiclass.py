@@ -225,6 +225,8 @@ class Multiclass(CompiledStructure):
     allowed : (n, n_labels) bool, optional
         Labels that each instance may take: partial labels, candidates.
 
+    Notes
+    -----
     Complexity: O(L) time for argmax and marginals, O(L log L) for the projection onto the simplex.
 
     Examples

@@ -45,6 +45,8 @@ class Segments(CompiledStructure):
     transitions : (n_labels, n_labels) bool, optional
         transitions[a, b]: may a segment of label b follow one of label a?
 
+    Notes
+    -----
     Complexity: O(T(Σ_b max_length_b + L²)) time for argmax and marginals; times k for the k best; times the number of
     values that the cost can take for slack rescaling, whose costs must be integers.
 

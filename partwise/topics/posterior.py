@@ -80,6 +80,8 @@ def class_posterior(
         than C·screen·e^δ where the pilot's log-ratios are off by at most δ. With 20 classes and 1e-8 a pilot must be
         off by a factor of 5,000 before a thousandth of probability is misplaced.
 
+    Notes
+    -----
     Documents without words get the prior. Time O((burn_in + n_samples)·N·C·L).
     """
     if method not in METHODS:

@@ -55,6 +55,8 @@ class CountText(StateMixin, TransformerMixin, BaseEstimator):
     tokenizer : callable or None
         str → list of str; ``None`` is ``partwise.topics.tokenize``.
 
+    Notes
+    -----
     Words outside the vocabulary are not counted by ``transform``.
 
     Attributes
