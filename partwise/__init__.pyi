@@ -8,6 +8,7 @@ from partwise.costs import LabelCost as LabelCost
 from partwise.costs import PartCost as PartCost
 from partwise.data.packs import Pack as Pack
 from partwise.estimation.base import load_model as load_model
+from partwise.estimation.linear import LinearClassifier as LinearClassifier
 from partwise.estimation.structured import StructuredClassifier as StructuredClassifier
 from partwise.graphs.labeler import GraphLabeler as GraphLabeler
 from partwise.graphs.markov_network import MarkovNetwork as MarkovNetwork
@@ -33,6 +34,7 @@ from partwise.learners.online import DCA as DCA
 from partwise.learners.online import SGD as SGD
 from partwise.learners.online import Perceptron as Perceptron
 from partwise.learners.online_eg import OnlineEG as OnlineEG
+from partwise.learners.projected_ascent import ProjectedAscent as ProjectedAscent
 from partwise.learners.projected_gradient import ProjectedGradient as ProjectedGradient
 from partwise.learners.sdca import SDCA as SDCA
 from partwise.learners.smo import SMO as SMO

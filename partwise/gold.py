@@ -91,5 +91,5 @@ def checked_weights(weights: ArrayLike, m: int) -> NDArray[np.float64]:
     if wrong.any():
         raise InputError(f"sample_weight of instance {np.argmax(wrong)} is {found[np.argmax(wrong)]}; expected ≥ 0")
     if not found.any():
-        raise InputError("sample_weight is 0 for every instance: there is nothing to learn from")
+        raise InputError("sample_weight is zero for every instance: there is nothing to learn from")
     return found

@@ -166,6 +166,7 @@ CASES = {
     ),
     "TreebankParser": Case(lambda: partwise.TreebankParser(), phrases, ("vertical", [1, 2]), weighs=False),
     "GraphLabeler": Case(lambda: partwise.GraphLabeler(), graphs, ("C", [0.1, 1.0])),
+    "LinearClassifier": Case(partwise.LinearClassifier, rows, ("C", [0.1, 1.0]), "table"),
     "MarkovNetwork": Case(
         lambda: partwise.MarkovNetwork([(0, 3)], states={c: [False, True] for c in range(4)}), lambda: (np.array([list(row) for row in counts()[0] > 2]), None),
         ("l2", [0.1, 1.0]), None, weighs=False, predicts=False,

@@ -172,6 +172,8 @@ def test_sample_weight_and_its_routing(name: str) -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         asked = watched.set_fit_request(sample_weight=True)
         assert asked is watched
+        if hasattr(watched, "set_score_request"):  # its score could be weighted too
+            watched.set_score_request(sample_weight=False)
         scores = cross_val_score(watched, X, y, cv=2, params={"sample_weight": weights}, error_score="raise")
         assert np.isfinite(scores).all() and [len(each) for each in seen] == [n - n // 2, n // 2][::-1]
         with pytest.raises(TypeError):

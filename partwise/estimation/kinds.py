@@ -1,5 +1,6 @@
 """Kinds of model files, and the module that reads each."""
 
 KINDS = {
+    "linear-classifier": "partwise.estimation.linear",
     "structured-classifier": "partwise.estimation.structured",
 }

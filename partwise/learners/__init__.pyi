@@ -21,6 +21,7 @@ from partwise.learners.online import DCA as DCA
 from partwise.learners.online import SGD as SGD
 from partwise.learners.online import Perceptron as Perceptron
 from partwise.learners.online_eg import OnlineEG as OnlineEG
+from partwise.learners.projected_ascent import ProjectedAscent as ProjectedAscent
 from partwise.learners.projected_gradient import ProjectedGradient as ProjectedGradient
 from partwise.learners.sdca import SDCA as SDCA
 from partwise.learners.simplex_qp import eg_qp as eg_qp

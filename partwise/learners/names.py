@@ -16,6 +16,7 @@ NAMED = {
     "sgd": "SGD",
     "dca": "DCA",
     "online_eg": "OnlineEG",
+    "projected_ascent": "ProjectedAscent",
     "projected_gradient": "ProjectedGradient",
     "sdca": "SDCA",
     "smo": "SMO",
