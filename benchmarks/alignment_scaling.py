@@ -56,7 +56,7 @@ def main() -> None:
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         print(f"{n:6} {edges:9} {time.process_time() - begin:9.1f} {grown:18.1f}", flush=True)
     print("\ndual extragradient")
-    print(f"{'pairs':>6} {'edges':>9} {'CPU s a pass':>13} {'µs an edge':>11} {'MB beyond the data':>19}")
+    print(f"{'pairs':>6} {'edges':>9} {'CPU s per pass':>13} {'µs per edge':>11} {'MB beyond the data':>19}")
     for n in map(int, args.sizes.split(",")):
         problem, edges = problem_of(aligner, pairs[:n], gold[:n])
         learner = Extragradient(C=0.1, max_passes=args.passes)

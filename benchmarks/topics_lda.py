@@ -1,7 +1,7 @@
 """Race of LDA samplers: partwise against tomotopy's LDAModel, one thread each, in one run.
 
 Both train on the same tokens (20 Newsgroups, training part) with the same K, α, β and number of sweeps, one
-after the other in alternating rounds. Prints tokens a second and sweep, and the collapsed log p(w, z) a token
+after the other in alternating rounds. Prints tokens per second and sweep, and the collapsed log p(w, z) a token
 of both at the end, computed by one function from the topics each assigned.
 
     python benchmarks/topics_lda.py [--topics 50 200] [--sweeps 100] [--seeds 1 2 3] [--data FOLDER]

@@ -172,7 +172,7 @@ def tables_of(cells: list[Cell], C: float) -> list[str]:
              f"{100 * max(duals) / highest:.1f}", f"{100 * gap / min(primals):.2f}",
              f"{cell.result['seconds'][-1] / len(duals):.3f}"]
         )  # fmt: skip
-    head = ["learner", *(f"dual, pass {step}" for step in shown), "% of the best dual", "gap, %", "s a pass"]
+    head = ["learner", *(f"dual, pass {step}" for step in shown), "% of the best dual", "gap, %", "s per pass"]
     smo = next(c for c in cells if c.settings["learner"] == "smo").result["dual"]
     overtakes = []
     for cell in cells:

@@ -98,7 +98,7 @@ def table(cells: list[Cell], context: Context) -> str:
         scores = [f"{100 * r['aer']:.2f}", paper, f"{100 * r['dev_aer']:.2f}"]
         speed = f"{r['cpu_seconds'] / r['passes'] / r['edges'] * 1e6:.2f}"
         rows.append([s["learner"], data, *scores, r["best_pass"], r["edges"], speed])
-    head = ["learner", "training data", "test AER", "thesis", "trial AER", "pass", "edges", "CPU µs an edge and pass"]
+    head = ["learner", "training data", "test AER", "thesis", "trial AER", "pass", "edges", "CPU µs per edge and pass"]
     note = "Quick variant: the embedded sample; the thesis's figures are of other data.\n\n" if context.quick else ""
     return note + markdown_table(head, rows)
 

@@ -56,7 +56,7 @@ def run(
 ) -> dict[str, float]:
     """Bias, standard deviation and root mean square error of the log-odds, and how honest the errors are.
 
-    ``budget`` is the samples a class (annealed importance sampling: the Gibbs sweeps, spent on 8 runs).
+    ``budget`` is the samples per class (annealed importance sampling: the Gibbs sweeps, spent on 8 runs).
     """
     corpus, topics, alpha = synthetic(n_documents, length, seed)
     truth = np.array(
@@ -95,13 +95,13 @@ HEADER = {
     "standard_deviation": "standard deviation",
     "claimed_error": "claimed error",
     "rmse": "RMSE",
-    "milliseconds_per_document": "ms a document",
+    "milliseconds_per_document": "ms per document",
 }
 
 
 def table(cells: list[Cell], context: Context) -> str:
     rows = [[c.settings["method"], c.settings["budget"], *(f"{c.result[key]:.4f}" for key in HEADER)] for c in cells]
-    shown = markdown_table(["estimator", "samples a class", *HEADER.values()], rows)
+    shown = markdown_table(["estimator", "samples per class", *HEADER.values()], rows)
     quick = "Quick variant: few documents and repeats. " if context.quick else ""
     return f"{quick}Errors of log p(w | y=1)/p(w | y=0), whose truth is enumerated.\n\n{shown}"
 
@@ -111,7 +111,7 @@ def draw(figure: Any, cells: list[Cell], context: Context) -> None:
     for method in METHODS:
         own = [cell for cell in cells if cell.settings["method"] == method]
         axes.loglog([c.settings["budget"] for c in own], [c.result["rmse"] for c in own], "o-", label=method)
-    axes.set_xlabel("samples a class")
+    axes.set_xlabel("samples per class")
     axes.set_ylabel("root mean square error of the log-odds")
     axes.legend()
 

@@ -2,7 +2,7 @@
 
 Settings of the thesis: K = 110, B_c = 5, B_s = 10, α = 10/K, β = 0.01, 200 sweeps; linear SVMs whose C is chosen on 20%
 of the training documents; naive Bayes beside. Predictions are averaged over four estimates of Φ, 20 sweeps apart
-(§4.5.2 of the thesis wishes for that), with 192 samples a class and Φ from either side of a mixture bridge, where the
+(§4.5.2 of the thesis wishes for that), with 192 samples per class and Φ from either side of a mixture bridge, where the
 thesis took 2,500 of either class for its one Φ.
 """
 

@@ -4,8 +4,8 @@ One file per kernel and signature, named by the hash of all that its machine cod
 (:mod:`partwise._kernel_contents`): what has changed has another name, so stale code cannot run.
 
 numba fills its tables of types and implementations before it looks into its cache: eighty modules, a sixth of a second
-and 14 MB, of which a kernel that is already machine code needs only the runtime that allocates arrays. Who must compile
-after all fills the tables then: numba's compiler does so itself whenever it starts.
+and 14 MB, of which a kernel that is already machine code needs only the runtime that allocates arrays. A process that
+has to compile after all pays for the tables then: numba's compiler fills them whenever it starts.
 
 This overrides inner parts of numba: see :mod:`partwise._overrides` for what happens where they have changed.
 """

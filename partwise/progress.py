@@ -17,7 +17,7 @@ __all__ = ["Progress"]
 class Progress:
     """A callback for learners: shows passes, objective, gap and held-out score.
 
-    On a terminal one live line with a bar; elsewhere a line a pass, at most one every ``interval`` seconds.
+    On a terminal one live line with a bar; elsewhere one line per pass, at most one every ``interval`` seconds.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""WordAligner: what it learns, its learners, scikit-learn's conduct, storage, explanations, and bad input."""
+"""WordAligner: what it learns, its learners, scikit-learn's interface, storage, explanations, and bad input."""
 
 from __future__ import annotations
 

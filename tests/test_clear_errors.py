@@ -1,4 +1,4 @@
-"""Mistakes that users make: each is told before anything is computed, by name, and never ends in a traceback."""
+"""Mistakes that users make: each is reported before anything is computed, by name, and never ends in a traceback."""
 
 from __future__ import annotations
 

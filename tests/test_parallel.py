@@ -153,7 +153,7 @@ def test_pharaoh_round_trip():
         (["0-0", "0-2", ""], "<text>:2: link 0-2 is out of range: the target sentence has 2 words"),
         (["2?0", "", ""], "<text>:1: link 2?0 is out of range: the source sentence has 2 words"),
         (["0-0", "0:0"], "<text>:2: expected links such as 0-1 or 0?1, got '0:0'"),
-        (["0-0"], "<text>:2: expected 3 lines, one a pair, got 1"),
+        (["0-0"], "<text>:2: expected 3 lines, one per pair, got 1"),
         (["", "", "", "0-0"], "<text>:4: a line of links too many: there are 3 pairs"),
     ],
 )

@@ -176,7 +176,7 @@ def test_words_can_be_given(tmp_path: Path) -> None:
     assert Run(tmp_path, model, X, y).data["errors"]["sentences"][0]["words"] == ["1", "2"]
     words = [["one", "two"], ["three", "four"]]
     assert Run(tmp_path, model, X, y, words=words).data["errors"]["sentences"][0]["words"] == ["one", "two"]
-    with pytest.raises(InputError, match="words: expected one a token"):
+    with pytest.raises(InputError, match="words: expected one per token"):
         sequence_report(tmp_path / "x.html", model, X, y, words=[["one"], ["two"]])
 
 

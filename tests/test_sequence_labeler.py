@@ -1,4 +1,4 @@
-"""SequenceLabeler: scikit-learn's manners, every input kind, probabilities against enumeration, storage."""
+"""SequenceLabeler: scikit-learn's interface, every input kind, probabilities against enumeration, storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StackedLabeler: what its second stage is trained on, the two steps of a prediction, storage, manners, errors."""
+"""StackedLabeler: what its second stage is trained on, the two steps of a prediction, storage, scikit-learn, errors."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_storage(tmp_path: Path, model: StackedLabeler, test_data: Columns) -> N
         load_model(path)
 
 
-def test_manners_of_scikit_learn(data: Columns) -> None:
+def test_it_behaves_as_scikit_learn_expects(data: Columns) -> None:
     model = stacked(folds=2)
     copy = clone(model).set_params(first__C=0.3, folds=4)
     assert (copy.first.C, copy.folds, model.first.C, model.folds) == (0.3, 4, 1.0, 2)

@@ -1,4 +1,4 @@
-"""StructuredClassifier on a structure in plain Python: scikit-learn's conduct, storage, and oracles that err."""
+"""StructuredClassifier on a structure in plain Python: scikit-learn's interface, storage, and oracles that err."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from partwise.data import Columns
 from partwise.exceptions import FormatError, InputError, ParameterError, PartwiseError, StorageError
 from partwise.templates._parse import MAX_OFFSET
-from partwise.templates.template_list import READY, TemplateIndex, Templates
+from partwise.templates.template_list import PRESETS, TemplateIndex, Templates
 
 SMALL = {"word": [["the", "Dog"], ["a", "dog"]], "pos": [["D", "N"], ["D", "N"]]}
 
@@ -193,7 +193,7 @@ def test_reading_a_file_of_templates(tmp_path: Path) -> None:
 
 def test_ready_sets() -> None:
     data = Columns.from_sentences({name: [["A", "b", "1"]] for name in ("word", "pos", "chunk", "predicted")})
-    for name in READY:
+    for name in PRESETS:
         assert len(Templates.ready(name).fit(data).transform(data)) == 3
     words = data.subset([0])
     only = Columns.from_sentences({"word": words.column("word")})

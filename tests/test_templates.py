@@ -19,7 +19,7 @@ from helpers import data_file
 
 from partwise.data import Columns, read_columns
 from partwise.templates import _index, _tables
-from partwise.templates.template_list import FUNCTIONS, READY, TemplateIndex, Templates, TokenMatrix
+from partwise.templates.template_list import FUNCTIONS, PRESETS, TemplateIndex, Templates, TokenMatrix
 
 DOCS = Path(__file__).parents[1] / "docs" / "templates.md"
 
@@ -227,7 +227,7 @@ def test_every_function_is_tested_and_documented() -> None:
     assert set(FUNCTIONS) <= tested
     text = DOCS.read_text()
     assert [name for name in FUNCTIONS if f"`{name}" not in text] == []
-    assert [name for name in READY if f"`{name}`" not in text] == []
+    assert [name for name in PRESETS if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize("seed", range(30))

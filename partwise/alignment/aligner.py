@@ -190,7 +190,7 @@ class WordAligner(LearnedEstimator):
         Parameters
         ----------
         X : Bitext, or pairs (source words, target words)
-        y : gold alignments, one a pair
+        y : gold alignments, one per pair
             Links (j, k), counted from 0, all of them sure; or (sure links, possible links).
         bitext : Bitext or pairs without links, optional
             Raw text for the generative aligner, where no fitted one was given.
@@ -326,7 +326,7 @@ class WordAligner(LearnedEstimator):
         return Outputs(search_blocks(found, jobs))
 
     def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
-        """s_jk of every possible link, one (J, K) matrix a pair: above 0 speaks for a link by itself."""
+        """s_jk of every possible link, one (J, K) matrix per pair: above 0 speaks for a link by itself."""
 
         def scores(parts: AlignmentFeatures) -> list[Floats]:
             batch = Batch(parts.space, parts.features)

@@ -1,6 +1,6 @@
 """f(x_jk): what a pair of words, their places and the models say of a link (Lacoste-Julien 2009, §3.4.1.1).
 
-A *source* is a function of sentence pairs that returns named (J, K) matrices, one a pair: posteriors of a generative
+A *source* is a function of sentence pairs that returns named (J, K) matrices, one per pair: posteriors of a generative
 model, association scores, or anything of the user's. Every matrix v gives the columns
 
     v_jk,   v_jk − best other in its row,   v_jk − best other in its column,   v at the diagonal neighbours,

@@ -89,7 +89,7 @@ def read_pharaoh(
                 links[match[2] != "-"].add(link)
             gold.append(GoldLinks.of(*links))
     if pairs is not None and len(gold) != len(pairs):
-        raise FormatError(f"expected {len(pairs)} lines, one a pair, got {len(gold)}", path=path, line=len(gold) + 1)
+        raise FormatError(f"expected {len(pairs)} lines, one per pair, got {len(gold)}", path=path, line=len(gold) + 1)
     return gold
 
 

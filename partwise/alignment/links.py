@@ -89,7 +89,7 @@ class Edges:
         return int(self.offsets[-1])
 
     def flat(self, matrices: Sequence[Floats], name: str) -> Floats:
-        """(E,) values of one (J, K) matrix a pair."""
+        """(E,) values of one (J, K) matrix per pair."""
         if len(matrices) != len(self.lengths):
             raise InputError(f"{name} has {len(matrices)} matrices for {len(self.lengths)} pairs")
         if isinstance(matrices, LinkMatrices):  # packed already

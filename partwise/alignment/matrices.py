@@ -1,4 +1,4 @@
-"""One matrix a sentence pair, packed."""
+"""One matrix per sentence pair, packed."""
 
 from __future__ import annotations
 

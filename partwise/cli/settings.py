@@ -145,7 +145,7 @@ SETTINGS = {
             ("--templates", "-t"),
             "texts",
             "T",
-            "a ready set (chunking, ner, pos), a file, or one template such as 'word[-1..1]'; repeatable",
+            "a preset (chunking, ner, pos), a file, or one template such as 'word[-1..1]'; repeatable",
         ),
         Setting(
             "second",

@@ -1,4 +1,4 @@
-"""What all estimators share: settings, scikit-learn's manners, results, storage; and the estimator of any structure."""
+"""What all estimators share: settings, scikit-learn's interface, results, storage; the estimator of any structure."""
 
 from partwise._lazy import attach
 

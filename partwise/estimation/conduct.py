@@ -1,4 +1,4 @@
-"""scikit-learn's conduct without importing scikit-learn: a second that every prediction in a shell would pay for.
+"""scikit-learn's interface without importing scikit-learn: a second that every prediction in a shell would pay for.
 
 ``get_params``, ``set_params`` and ``repr`` are the whole of what an estimator needs by itself. What scikit-learn asks
 of it (tags, routing of metadata, the page of a notebook, the error of an unfitted model) is imported when it asks.

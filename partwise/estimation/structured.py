@@ -1,4 +1,4 @@
-"""StructuredClassifier: scikit-learn's manners for any structure, also one written in plain Python."""
+"""StructuredClassifier: scikit-learn's interface for any structure, also one written in plain Python."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class RowMatrix:
 
     @classmethod
     def from_csr(cls, sequences: Sequence[Any] | Any, offsets: NDArray[np.int64] | None = None) -> RowMatrix:
-        """One CSR matrix an instance, or one for all with ``offsets``."""
+        """One CSR matrix per instance, or one for all with ``offsets``."""
         import scipy.sparse  # not before it is needed: a tenth of a second, and memory
 
         if offsets is None:
@@ -281,7 +281,7 @@ def check_finite(values: NDArray[Any], indptr: NDArray[Any], offsets: NDArray[np
 
 
 def dense_rows(sequences: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(offsets, rows) of one (T, D) array an instance."""
+    """(offsets, rows) of one (T, D) array per instance."""
     arrays = [np.asarray(x, float) for x in sequences]
     for i, x in enumerate(arrays):
         if x.ndim != 2 or x.shape[1] != arrays[0].shape[1]:

@@ -152,7 +152,7 @@ class Extragradient(SaddlePointLearner):
 
     Notes
     -----
-    Complexity: two oracle calls an instance and pass, and one argmax for the certificate.
+    Complexity: two oracle calls per instance and pass, and one argmax for the certificate.
 
     Examples
     --------

@@ -42,7 +42,7 @@ ACCURACY = 0.02
 
 
 class KeptCuts(NamedTuple):
-    """K slots an instance; cut k of instance i is pool[start[i, k]:][:size[i, k]]."""
+    """K slots per instance; cut k of instance i is pool[start[i, k]:][:size[i, k]]."""
 
     filled: NDArray[np.int64]  # (m,) slots in use
     start: NDArray[np.int64]  # (m, K)

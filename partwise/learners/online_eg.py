@@ -97,7 +97,7 @@ def online_eg_pass(
 class OnlineEG(DualEG):
     """Exponentiated gradient, one instance at a time: far fewer passes than :class:`~partwise.learners.eg.EG`.
 
-    It keeps θ_i and μ_i, two numbers a part.
+    It keeps θ_i and μ_i, two numbers per part.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ A loss with β < ∞ is the maximum over the marginal polytope of
     L_i(θ) = max_μ  θᵀF_i(μ − z_i) + γℓ(μ) + H(μ)/β,
 
 H(μ) being the largest entropy of a distribution with marginals μ, and the maximum is at the marginals μ̂ of the model
-itself. So a dual point is one vector of marginals an instance, with u_i = μ_i − z_i and b_i = γℓ(μ_i) + H(μ_i)/β
+itself. So a dual point is one vector of marginals per instance, with u_i = μ_i − z_i and b_i = γℓ(μ_i) + H(μ_i)/β
 (see :mod:`partwise.learners.domains`). A step moves μ_i towards μ̂(θ), δ = μ̂ − μ_i, by the t that maximises
 
     m·ΔD(t) = t·a + [H(μ_i + tδ) − H(μ_i)]/β − t²/2 · C ‖F_i δ‖²,      a = γ(ℓ(μ̂) − ℓ(μ_i)) + θᵀF_i δ,

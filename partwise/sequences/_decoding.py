@@ -88,7 +88,7 @@ def span_probabilities(space, features, theta, beta, labels, first, spans, start
 def in_blocks(
     threads: int, function: Any, space: Any, features: Any, settings: tuple[Any, ...], outs: tuple[Any, ...]
 ) -> None:
-    """function(space, features, *settings, start, stop, *outs) over all sequences, a block a thread."""
+    """function(space, features, *settings, start, stop, *outs) over all sequences, a block per thread."""
     cuts = np.linspace(0, len(space), threads + 1).astype(int)
     tasks = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
     Threads(threads).each(lambda *span: function(space.pack, features.pack, *settings, *span, *outs), tasks)

@@ -20,7 +20,7 @@ from partwise.features.inputs import RowMatrix, Vocabulary, dense_rows, input_ki
 from partwise.features.layout import DenseLayout, RowLayout
 from partwise.storage import pack_strings, unpack_strings
 from partwise.templates._sentences import SentenceCoder
-from partwise.templates.template_list import READY, TemplateIndex, Templates
+from partwise.templates.template_list import PRESETS, TemplateIndex, Templates
 
 __all__ = ["ENCODERS", "Encoder", "Rows", "make_encoder", "restore_encoder", "sequences_of"]
 
@@ -115,7 +115,7 @@ class Encoder(ABC):
 
 
 class StringEncoder(Encoder):
-    """Lists of strings or dicts a token: a :class:`Vocabulary`."""
+    """Lists of strings or dicts per token: a :class:`Vocabulary`."""
 
     kind = "strings"
 
@@ -157,7 +157,7 @@ class StringEncoder(Encoder):
 
 
 class CSREncoder(Encoder):
-    """One CSR matrix a sequence; attributes are its columns."""
+    """One CSR matrix per sequence; attributes are its columns."""
 
     kind = "csr"
 
@@ -190,7 +190,7 @@ class CSREncoder(Encoder):
 
 
 class DenseEncoder(CSREncoder):
-    """One (T, D) array a sequence."""
+    """One (T, D) array per sequence."""
 
     kind = "dense"
 
@@ -354,7 +354,7 @@ def make_encoder(X: Any, templates: Any, columns: Sequence[str] | None, min_coun
     """The encoder for this input: templates where they are given, else by what X is."""
     if templates is not None:
         if not isinstance(templates, Templates):
-            ready = isinstance(templates, str) and templates in READY
+            ready = isinstance(templates, str) and templates in PRESETS
             templates = Templates.ready(templates) if ready else Templates.parse(templates)
         return TemplateEncoder(templates, columns, min_count, hashing)
     if isinstance(X, Columns):

@@ -1,4 +1,4 @@
-"""SequenceLabeler: taggers, chunkers, entity recognisers; scikit-learn's manners, strings in, strings out."""
+"""SequenceLabeler: taggers, chunkers, entity recognisers; scikit-learn's interface, strings in, strings out."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
     Parameters
     ----------
     templates : str, list of str or Templates, optional
-        Reads token columns: a ready set ("chunking", "ner", "pos"), template lines or text. Without it X holds the
+        Reads token columns: a preset ("chunking", "ner", "pos"), template lines or text. Without it X holds the
         features themselves.
     columns : tuple of str, optional
         Names of the columns where X is lists of token tuples.
@@ -168,7 +168,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
 
         Parameters
         ----------
-        X : Columns, lists of tokens, lists of string lists or dicts, CSR matrices or arrays; one a sequence
+        X : Columns, lists of tokens, lists of string lists or dicts, CSR matrices or arrays; one per sequence
         y : one sequence of labels each
             None stands for an unknown label, a set for one of several.
         dev : (X, y), optional
@@ -323,7 +323,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
         return self._space(rows.offsets, self.scheme, allowed_rows(constraints, self.classes_, rows.offsets))
 
     def predict_marginals(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
-        """P(y_t = b | x) for every position t and label b: one (T, L) array a sequence, columns as ``classes_``.
+        """P(y_t = b | x) for every position t and label b: one (T, L) array per sequence, columns as ``classes_``.
 
         At the loss's own inverse temperature β; a loss with β = ∞ defines no distribution, and 1 is used.
         """

@@ -83,7 +83,7 @@ def mistakes(model: Any, X: Any, found: Evaluation, max_errors: int | None, word
     shown = choose(found.wrong_sentences, max_errors)
     text = encode(find_words(model, X, words), "words")
     if not np.array_equal(text.offsets, pair.offsets):
-        raise InputError("words: expected one a token of X")
+        raise InputError("words: expected one per token of X")
     p_predicted, p_gold = found.probabilities(pair.predicted), found.probabilities(pair.gold)
     spans = [(int(pair.offsets[i]), int(pair.offsets[i + 1])) for i in shown]
     tokens = [t for start, stop in spans for t in range(start, stop) if found.wrong[t]]

@@ -149,7 +149,7 @@ def pack(
     if not _is_files(source):
         return pack_stream(source, y, out, *settings)
     if templates is None:
-        raise ParameterError("templates", "pack", "a ready set or template lines for column files", None)
+        raise ParameterError("templates", "pack", "a preset or template lines for column files", None)
     reading = Reading(None, separator, comment)
     paths = expand_paths(source)
     names, label = file_columns(paths[0], reading, columns, label)

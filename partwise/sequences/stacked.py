@@ -39,7 +39,7 @@ class StackedLabeler(StoredModel, Estimator):
     Parameters
     ----------
     first, second : SequenceLabeler, optional
-        The stages, not fitted; both read token columns by templates. Without them: the ready sets "ner-document" and
+        The stages, not fitted; both read token columns by templates. Without them: the presets "ner-document" and
         "ner-second", ten passes of DCA with softmax-margin losses (β = 1, γ = 1 and 3), and no tag scheme.
     folds : int
         Parts of the cross-validation. Documents are never divided, unless there are fewer of them than folds.
@@ -192,7 +192,7 @@ class StackedLabeler(StoredModel, Estimator):
         return self.second_.result_
 
     def predict(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> list[list[Any]]:
-        """The best label sequence of every sequence. Sequences of one document belong into one call."""
+        """The best label sequence of every sequence. Sequences of one document belong in one call."""
         return Outputs(self.predict_coded(X, constraints).to_lists())
 
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
@@ -200,7 +200,7 @@ class StackedLabeler(StoredModel, Estimator):
         return self._fitted().predict_coded(self._read(X), constraints)
 
     def predict_marginals(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
-        """P(y_t = b | x, first(x)): one (T, L) array a sequence, columns as ``classes_``."""
+        """P(y_t = b | x, first(x)): one (T, L) array per sequence, columns as ``classes_``."""
         return self._fitted().predict_marginals(self._read(X), constraints)
 
     def predict_proba(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["READY"]
+__all__ = ["PRESETS"]
 
 _CRFSUITE = """\
 # The templates of CRFsuite's chunking example
@@ -126,7 +126,7 @@ last short_shape(word)[0]
 all_caps(word)[0]
 """
 
-READY: dict[str, str] = {
+PRESETS: dict[str, str] = {
     "chunking": _CHUNKING,
     "crfsuite-chunking": _CRFSUITE,
     "ner": _NER,

@@ -30,10 +30,10 @@ from partwise.templates._index import (
     distinct_templates,
 )
 from partwise.templates._parse import Line, parse_lines
-from partwise.templates._sets import READY
+from partwise.templates._sets import PRESETS
 from partwise.templates._values import Files, Values
 
-__all__ = ["FUNCTIONS", "READY", "TemplateIndex", "Templates", "TokenMatrix"]
+__all__ = ["FUNCTIONS", "PRESETS", "TemplateIndex", "Templates", "TokenMatrix"]
 
 # A word alone is no template, which needs an offset; so this is a name, right or wrong.
 _READY_NAME = re.compile(r"[\w-]+")
@@ -59,7 +59,7 @@ class Templates:
 
     @classmethod
     def parse(cls, text: str | Iterable[str], path: str = "templates") -> Templates:
-        r"""Parse text, or a list of lines; the name of a ready set stands for its text.
+        r"""Parse text, or a list of lines; the name of a preset stands for its text.
 
         ``path`` is what errors call the text.
 
@@ -103,16 +103,16 @@ class Templates:
 
     @classmethod
     def ready(cls, name: str) -> Templates:
-        """A ready set: "chunking", "ner", "pos", ...; ``READY`` holds their texts.
+        """A preset: "chunking", "ner", "pos", ...; ``PRESETS`` holds their texts.
 
         Examples
         --------
         >>> Templates.ready("crfsuite-chunking")
         Templates(19 templates on word, pos)
         """
-        if name not in READY:
-            raise unknown_name("templates", name, READY)
-        return cls(parse_lines(READY[name], name))
+        if name not in PRESETS:
+            raise unknown_name("templates", name, PRESETS)
+        return cls(parse_lines(PRESETS[name], name))
 
     def __repr__(self) -> str:
         maybe = "".join(f", {name}?" for name in self.optional_columns)

@@ -48,7 +48,7 @@ def chains_for(n_classes, burn_in, n_samples):  # type: ignore[no-untyped-def]
 
 @kernel
 def sample_document(class_topics, classes, words, alpha, n_chains, burn_in, n_sweeps, reference, relative, start):  # type: ignore[no-untyped-def]
-    """Run ``n_chains`` chains a class on one document and record what the estimators need.
+    """Run ``n_chains`` chains per class on one document and record what the estimators need.
 
     ``reference`` is a place in ``classes``, or −1 for the class that explains the words best after burn-in.
     Returns the reference; own: (S, W), log q_c/q_ref of each lane's sample under its own class c; across: (S, n_chains,
@@ -251,7 +251,7 @@ def sampled_documents(  # type: ignore[no-untyped-def]
 ):
     """Class posterior of each document in ``documents``, eq. 4.33 or its relatives; results by document.
 
-    ``n_samples`` a class in all, from ``n_chains`` chains a class (0: as many as fill a vector).
+    ``n_samples`` a class in all, from ``n_chains`` chains per class (0: as many as fill a vector).
     With ``screen`` > 0 a pilot run of ``pilot`` sweeps sets aside the classes whose posterior it puts
     below ``screen``; they keep the pilot's estimate and the long chains go to the others.
     """

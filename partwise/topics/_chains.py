@@ -42,7 +42,7 @@ inlined = functools.partial(composite, forceinline=True)
 
 @kernel
 def lanes_for(n_classes, n_chains):  # type: ignore[no-untyped-def]
-    """Number of lanes for ``n_chains`` chains a class: whole vectors."""
+    """Number of lanes for ``n_chains`` chains per class: whole vectors."""
     return -(-n_classes * n_chains // LANES) * LANES
 
 

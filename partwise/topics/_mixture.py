@@ -265,7 +265,7 @@ def propose(centres, shares, alpha, size, position, shapes):  # type: ignore[no-
 def class_evidence(  # type: ignore[no-untyped-def]
     class_topics, c, tokens, distinct, times, alpha, burn_in, size, pilot, start, numerators, denominators, means
 ):
-    """Estimate log Z_c from ``size`` samples a batch: fill its batch means, mean topic counts, return its shift.
+    """Estimate log Z_c from ``size`` samples per batch: fill its batch means, mean topic counts, return its shift.
 
     log Z_c = shift + log mean_b exp(numerators) − log mean_b exp(denominators). A batch of the posterior's samples is
     a chain of its own, so that spread between batches is spread between independent runs. With ``pilot``
@@ -325,7 +325,7 @@ def mixture_documents(  # type: ignore[no-untyped-def]
 ):
     """Class posterior of each document in ``documents``; results by document.
 
-    With ``screen`` > 0 and more than two classes a pilot of about ``pilot`` samples a class sets aside those whose
+    With ``screen`` > 0 and more than two classes a pilot of about ``pilot`` samples per class sets aside those whose
     posterior it puts below ``screen``: they keep its estimate and its error.
     """
     n_classes = log_prior.size

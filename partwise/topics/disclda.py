@@ -58,7 +58,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         flat; a larger s starts nearer to the fixed T.
     step_sizes, gradient_steps, n_rounds, patience, gradient_samples, validation_fraction, refit
         Learning T: η is chosen among ``step_sizes`` by validation error on ``validation_fraction`` of the
-        documents; each round is N_g gradient steps, with ``gradient_samples`` samples a document, and one
+        documents; each round is N_g gradient steps, with ``gradient_samples`` samples per document, and one
         local update of Φ. ``refit`` ends with a local update of Φ on all documents.
     impute_every : int
         Sweeps between new draws of the classes of documents without a label.

@@ -70,7 +70,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
     n_iterations : int
         Sweeps over the tokens.
     optimize : None, "symmetric" or "asymmetric"
-        Re-estimate α (all equal, or one a topic) and β from the counts every ``optimize_every`` sweeps,
+        Re-estimate α (all equal, or one per topic) and β from the counts every ``optimize_every`` sweeps,
         from sweep ``optimize_after`` on (Minka's fixed point).
     n_blocks : int
         1 is exact Gibbs. With P > 1 the tokens are cut into P × P cells of documents × words, and the P
@@ -79,7 +79,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
     n_jobs : int
         Threads, −1 for all cores; at most P of them are useful in training.
     transform_samples, transform_burn_in : int
-        Gibbs samples a document for ``transform`` and ``perplexity``.
+        Gibbs samples per document for ``transform`` and ``perplexity``.
     random_state : int, generator or None
         The same integer gives the same model.
     callback : callable or None
@@ -89,7 +89,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     components_ : (K, V) float64, Φ transposed; rows sum to one.
-    alpha_ : (K,); beta_ : float; n_iter_ : int; topic_counts_ : (K,), tokens a topic.
+    alpha_ : (K,); beta_ : float; n_iter_ : int; topic_counts_ : (K,), tokens per topic.
     document_topics_ : (D, K), E[θ_d] of the training documents at the last sample.
 
     Examples

@@ -70,7 +70,7 @@ def class_posterior(
         the work of topic l of the other, and are wrong, with small standard errors, where B_c ≥ 2 topics
         of two classes come in different orders; ``"harmonic_mean"`` (high variance, for comparison); ``"annealed"``
         importance sampling, where ``n_samples`` counts the temperatures and ``n_chains`` (default 8) the runs.
-    n_samples, burn_in : samples a class, and Gibbs sweeps before the first: 192 and 20 for the mixture bridge (192 of
+    n_samples, burn_in : samples per class, and Gibbs sweeps before the first: 192 and 20 for the mixture bridge (192 of
         either side), 1,000 and 100 for the others. The thesis takes 2,500 after 200.
     reference : class of the denominators of the bridges between classes; ``None`` takes for each document the class
         that explains it best, which keeps the noise of a hopeless reference out of the ratios of good classes. The

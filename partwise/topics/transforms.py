@@ -1,4 +1,4 @@
-"""The transformations T^y: K × L stochastic matrices, one a class, and their log-domain parameters."""
+"""The transformations T^y: K × L stochastic matrices, one per class, and their log-domain parameters."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", "-m", metavar="FILE", required=True, help="where to write the model")
     parser.add_argument("--dev", metavar="FILE", help="held-out data: the best pass on it is kept")
     parser.add_argument("--patience", metavar="N", type=int, help="stop after so many passes without a better score")
-    parser.add_argument("--templates", "-t", metavar="T", action="append", help="a template or a ready set (chunking)")
+    parser.add_argument("--templates", "-t", metavar="T", action="append", help="a template or a preset (chunking)")
     parser.add_argument("--segment", metavar="T", action="append", help="base template of whole segments")
     parser.add_argument("--scheme", metavar="NAME", default="IOB2", help="the scheme of the tags (default: IOB2)")
     parser.add_argument(

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--marginals", action="store_true", help="the probability of each label; with --json of all labels"
     )
     parser.add_argument("--kbest", metavar="K", type=int, help="the K best label sequences with their probabilities")
-    parser.add_argument("--spans", action="store_true", help="chunks with their probabilities, one a line")
+    parser.add_argument("--spans", action="store_true", help="chunks with their probabilities, one per line")
     parser.add_argument("--scheme", metavar="NAME", help="write chunk tags in this scheme (default: as in training)")
     parser.add_argument("--json", action="store_true", help="one JSON object a sentence")
     parser.add_argument(

@@ -155,19 +155,19 @@ def make_model(
 
 
 def make_templates(items: list[str]) -> Templates:
-    """All items together: ready sets, files and single templates."""
-    from partwise.templates.template_list import FUNCTIONS, READY, Templates
+    """All items together: presets, files and single templates."""
+    from partwise.templates.template_list import FUNCTIONS, PRESETS, Templates
 
     found: Templates | None = None
     for item in items:
-        if item in READY:
+        if item in PRESETS:
             part = Templates.ready(item)
         elif os.path.isfile(item):
             part = Templates.read(item)
         elif "[" in item or item.lstrip("? ") in FUNCTIONS or "\n" in item:
             part = Templates.parse(item, "--templates")
         else:
-            raise FormatError(f"neither a file nor a template: {unknown_name('templates', item, READY)}", path=item)
+            raise FormatError(f"neither a file nor a template: {unknown_name('templates', item, PRESETS)}", path=item)
         found = part if found is None else found + part
     if found is None:
         raise ParameterError("templates", "partwise train", "at least one", items)
@@ -175,7 +175,7 @@ def make_templates(items: list[str]) -> Templates:
 
 
 def usual_templates(layout: FileLayout) -> Templates:
-    """The ready set for a label column of that name."""
+    """The preset for a label column of that name."""
     from partwise.templates.template_list import Templates
 
     name = USUAL_TEMPLATES.get(layout.label or "")

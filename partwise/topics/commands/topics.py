@@ -79,15 +79,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--variational", action="store_true", help="mean field instead of sampling (DiscLDA)")
     group.add_argument("--iterations", metavar="N", type=int, default=200, help="sweeps (default: 200)")
     group.add_argument(
-        "--samples", metavar="N", type=int, help="samples a class and document for p(y|w) (default: 192)"
+        "--samples", metavar="N", type=int, help="samples per class and document for p(y|w) (default: 192)"
     )
     group.add_argument("--alpha", metavar="A", type=float, help="of the topic proportions (default: 10/K)")
     group.add_argument("--beta", metavar="B", type=float, default=0.01, help="of the topics (default: 0.01)")
     group.add_argument("--seed", metavar="N", type=int, default=0, help="of all random choices (default: 0)")
     group = parser.add_argument_group("run")
-    group.add_argument(
-        "--test", metavar="DATA", help="documents with labels, read as DATA is: the error on them is told"
-    )
+    group.add_argument("--test", metavar="DATA", help="documents with labels, read as DATA is: their error is reported")
     group.add_argument("--checkpoint", metavar="FILE", help="keep the state there now and then, and go on from it")
     group.add_argument("--report", metavar="FILE", help="write an HTML report (on --test where it is given)")
     group.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads of inference (default: 1)")
@@ -96,7 +94,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
 def _add_infer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model of partwise topics train")
-    parser.add_argument("data", metavar="DATA", help="as in training; with labels, the error is told")
+    parser.add_argument("data", metavar="DATA", help="as in training; with labels, the error is reported")
     add_input(parser)
     parser.add_argument("--top", metavar="N", type=count, default=3, help="so many topics a document (default: 3)")
     parser.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
