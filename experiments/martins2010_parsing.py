@@ -2,8 +2,10 @@
 
 Two kinds of cells on each treebank: learning curves of DCA and SGD with the CRF loss, first and second order (Figure 4;
 the second order by loopy belief propagation, whose failures to converge are counted); and UAS for seven points (β, γ)
-between the CRF and the SVM, arc-factored (Table 1), with bootstrap intervals of the difference from the SVM. Everything
-is chosen on the development files; the test files are only scored. The paper's data are other treebanks.
+between the CRF and the SVM, arc-factored (Table 1), with bootstrap intervals of the difference from both ends.
+Everything is chosen on the development files; the test files are only scored. The paper's data are other treebanks, and
+larger: here the first 1,000 training sentences of each are used, unlabelled, so that all cells take about 20 minutes of
+one core.
 """
 
 from __future__ import annotations
@@ -41,12 +43,13 @@ PAPER: dict[tuple[float, float], tuple[float, float]] = {
     (5, 1): (90.91, 0.01),
     (math.inf, 1): (90.75, 0.1),
 }
-GRID = (0.001, 0.01, 0.1)
+GRID = (0.01, 0.1)
+SENTENCES = 1000
 RESAMPLES = 1000
 
 
 def cells(context: Context) -> list[dict[str, Any]]:
-    banks, grid, passes = (["sample"], GRID[1:2], 2) if context.quick else (list(TREEBANKS), GRID, 10)
+    banks, grid, passes = (["sample"], GRID[1:2], 2) if context.quick else (list(TREEBANKS), GRID, 5)
     found: list[dict[str, Any]] = []
     for bank in banks:
         for C in grid:
@@ -64,16 +67,16 @@ def cells(context: Context) -> list[dict[str, Any]]:
 
 @cache
 def read(data: Any, bank: str) -> tuple[list[DependencySentence], ...]:
-    """Train, dev and test of a treebank; training sentences of at most 80 words, as in the paper."""
+    """Train, dev and test of a treebank; the first training sentences, of at most 80 words as in the paper."""
     if bank == "sample":
         test = load_sample_treebank("test")
         return load_sample_treebank("train"), test[:30], test[30:]
     train, dev, test = (read_conllu(data / TREEBANKS[bank][0].format(part)) for part in ("train", "dev", "test"))
-    return [sentence for sentence in train if len(sentence) <= 80], dev, test
+    return [sentence for sentence in train if len(sentence) <= 80][:SENTENCES], dev, test
 
 
 def settings_of(context: Context, settings: dict[str, Any]) -> dict[str, Any]:
-    size = {"arc_bits": 16, "row_bits": 8} if context.quick else {}
+    size = {"arc_bits": 16, "row_bits": 8} if context.quick else {"arc_bits": 22}
     return {"labelled": False, "C": settings["C"], "max_passes": settings["passes"], **size}
 
 
@@ -100,10 +103,10 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
         model = DependencyParser(**shared).fit(train, dev=dev)
         return {"curve": [(r.step, r.seconds, r.score) for r in model.result_.trace]}
     second = SecondOrderParser(pruner_passes=min(settings["passes"], 5), **shared).fit(train, dev=dev)
-    _, converged = second.predict_beliefs(dev)
+    believed = second.predict_beliefs(dev)[1]
     return {
         "curve": [(r.step, r.seconds, r.score) for r in second.result_.trace],
-        "not_converged": float(1.0 - converged.mean()),
+        "not_converged": float(1.0 - believed.converged.mean()),
         "optimal": float(second.certificates(dev).optimal.mean()),
         "recall": second.pruning_recall(dev),
     }
@@ -138,16 +141,26 @@ def table(cells: list[Cell], context: Context) -> str:
     parts = []
     for bank in banks_of(cells):
         best = best_by_loss(cells, bank)
-        svm = best[math.inf, 1.0].result["test"]
+        crf, svm = best[1.0, 0.0].result["test"], best[math.inf, 1.0].result["test"]
         rows: list[list[Any]] = []
         for (beta, gamma), cell in best.items():
-            low, high = interval(cell.result["test"], svm)
+            gains = ["{:+.2f} to {:+.2f}".format(*interval(cell.result["test"], end)) for end in (crf, svm)]
             name, (paper, paper_c) = "∞" if math.isinf(beta) else f"{beta:g}", PAPER[beta, gamma]
             rows.append(
                 [name, f"{gamma:g}", f"{cell.settings['C']:g}", f"{cell.result['dev']['uas']:.2f}",
-                 f"{cell.result['test']['uas']:.2f}", f"{low:+.2f} to {high:+.2f}", f"{paper:.2f}", f"{paper_c:g}"]
+                 f"{cell.result['test']['uas']:.2f}", *gains, f"{paper:.2f}", f"{paper_c:g}"]
             )  # fmt: skip
-        head = ["β", "γ", "C", "dev UAS", "test UAS", "above the SVM, 95%", "paper UAS", "paper C"]
+        head = [
+            "β",
+            "γ",
+            "C",
+            "dev UAS",
+            "test UAS",
+            "above the CRF, 95%",
+            "above the SVM, 95%",
+            "paper UAS",
+            "paper C",
+        ]
         parts += [f"## Table 1, {bank}: arc-factored, by DCA", markdown_table(head, rows)]
         lines = []
         for cell in cells:

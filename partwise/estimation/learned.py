@@ -212,7 +212,9 @@ class LearnedEstimator(StoredModel, Estimator):
         score = None if dev is None else self._make_score(*dev)
         keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, dev))
         start = None if keep is not None and keep.exists() else self._start(problem, X, y, dev)
-        theta = None if start is None else np.pad(start.theta, (0, problem.dim - len(start.theta)))
+        theta = None if start is None else start.theta
+        if theta is not None and len(theta) < problem.dim:
+            theta = np.pad(theta, (0, problem.dim - len(theta)))
         if start is not None and theta is not None and start.status == "interrupted":
             return self._take(Result(theta, [], None, "interrupted", 0))
         return self._train(problem, learner, theta=theta, score=score, callbacks=callbacks, checkpoint=keep)

@@ -29,10 +29,15 @@ from partwise.parsing._arc_kernels import (
 from partwise.parsing._word_views import (
     FX,
     L_,
+    L_P,
     LP,
     MULTIPLIER,
     N_VIEWS,
     NOTHING,
+    PG,
+    PK,
+    PL_,
+    PV,
     X_X,
     X_XX_,
     XX_,
@@ -52,14 +57,16 @@ SIBLING_TEMPLATES = np.array([
     (X, X, X), (P, P, P), (NOTHING, X, X), (NOTHING, P, P), (LP, P, P), (P, LP, P), (P, P, LP), (NOTHING, LP, P),
     (NOTHING, P, LP), (NOTHING, LP, LP), (NOTHING, L_, L_), (X, LP, X), (X, X, LP), (LP, X, X), (FX, FX, P),
     (FX, P, FX), (LP, LP, P), (LP, P, LP), (NOTHING, FX, FX), (NOTHING, W, W), (X, X_X, X), (X, XX_, X), (X, X, X_X),
-    (X, X, XX_), (X_XX_, P, P),
+    (X, X, XX_), (X_XX_, P, P), (PV, PK, PK), (P, PK, PK), (NOTHING, PK, PK), (LP, PK, PK), (P, LP, LP), (LP, LP, LP),
+    (X, X_X, X_X), (X, XX_, XX_), (NOTHING, X_XX_, X_XX_), (PV, P, P), (PV, LP, P), (PV, P, LP),
 ])  # fmt: skip
 #: Views of the grandparent, of the head and of the child.
 GRAND_TEMPLATES = np.array([
     (X, X, X), (P, P, P), (X, NOTHING, X), (P, NOTHING, P), (LP, P, P), (P, LP, P), (P, P, LP), (LP, NOTHING, P),
     (P, NOTHING, LP), (LP, NOTHING, LP), (L_, NOTHING, L_), (P, LP, LP), (LP, P, LP), (LP, LP, P), (X, LP, X),
     (X, X, LP), (LP, X, X), (FX, FX, P), (P, FX, FX), (F, NOTHING, F), (X, X, X_X), (X, X, XX_), (P, X_XX_, P),
-    (X_XX_, P, P),
+    (X_XX_, P, P), (PV, PV, PK), (PK, PK, PK), (PG, PG, PG), (LP, LP, LP), (X, X_X, X), (X, XX_, X), (X_X, X, X),
+    (XX_, X, X), (P, L_P, P), (P, PL_, P), (PV, P, LP), (P, P, L_P), (P, P, PL_),
 ])  # fmt: skip
 
 SCORE, ADD, CLEAR = 0, 1, 2

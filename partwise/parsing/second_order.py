@@ -135,7 +135,7 @@ class SecondOrderParser(DependencyParser):
         return pruner
 
     def _start(self, problem: Problem, X: Any, y: Any, dev: Any) -> Result | None:
-        return Result(self.pruner_.theta_.astype(float), [], None, "max_passes", 0)
+        return Result(self.pruner_.theta_, [], None, "max_passes", 0)
 
     @property
     def _label(self) -> str:
