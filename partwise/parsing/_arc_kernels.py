@@ -55,6 +55,12 @@ def distance_bin(distance):
 
 
 @kernel
+def beside(place, key):
+    """A place for ``key`` among the 16 weights around another: one line of the processor's cache holds both."""
+    return (place & ~np.intp(15)) | np.intp((key * MULTIPLIER) >> np.uint64(60))
+
+
+@kernel
 def arc_features(heads, modifiers, h, m, between, between_views, shift, out):
     """out ← places of the weights of arc (h, m): each template with direction and with distance, then between.
 
@@ -67,7 +73,7 @@ def arc_features(heads, modifiers, h, m, between, between_views, shift, out):
     for t in range(np.uintp(heads.shape[1])):
         pair = heads[h, t] + modifiers[m, t]
         out[k] = np.intp(((pair + way) * MULTIPLIER) >> shift)
-        out[k + np.uintp(1)] = np.intp(((pair + length) * MULTIPLIER) >> shift)
+        out[k + np.uintp(1)] = beside(out[k], pair + length)
         k += np.uintp(2)
     pair = between_views[h, 0] + between_views[m, 1] + way
     fine = between_views[h, 2] + between_views[m, 3] + way

@@ -17,6 +17,7 @@ from partwise.features.base import accumulate, feature_parts, feature_scores, no
 from partwise.parsing._arc_kernels import (
     ArcPack,
     arc_features,
+    beside,
     distance_bin,
     gather_rows,
     label_features,
@@ -100,7 +101,7 @@ def _triple_places(triples, a, b, c, way, apart, shift, places):
     for t in range(np.uintp(triples.shape[2])):
         key = triples[0, a, t] + triples[1, b, t] + triples[2, c, t]
         places[2 * t] = np.intp(((key + way) * MULTIPLIER) >> shift)
-        places[2 * t + 1] = np.intp(((key + far) * MULTIPLIER) >> shift)
+        places[2 * t + 1] = beside(places[2 * t], key + far)
 
 
 @kernel
