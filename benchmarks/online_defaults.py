@@ -187,7 +187,7 @@ def main() -> None:
         )
         means = np.array([[tables[corpus][name][:, k].mean() for corpus in tables] for name in names])
         online = [i for i, name in enumerate(names) if not name.startswith(("CRFsuite", "lbfgs"))]
-        behind = (means[online].max(axis=0) - means).mean(axis=1)
+        behind = (means[online or slice(None)].max(axis=0) - means).mean(axis=1)
         for i in np.argsort(behind):
             print(f"| {names[i]} | {' | '.join(f'{value:.2f}' for value in means[i])} | {behind[i]:.2f} |")
 

@@ -184,8 +184,8 @@ SETTINGS = {
             ("--C", "-C"),
             "number",
             "C",
-            "weight of the losses; larger is less regularised (default: 1)",
-            1.0,
+            "weight of the losses; larger is less regularised (default: 3)",
+            3.0,
         ),
         Setting("max_passes", ("--max-passes",), "integer", "N", "at most so many passes (default: the learner's)"),
         Setting(

@@ -65,7 +65,8 @@ class SequenceLabeler(OneByOne, ChainWeights):
         "crf" if absent; for the perceptron learner, its own.
     learner : {"lbfgs", "dca", "sgd", "mira", "n_slack", "one_slack", "frank_wolfe", "sdca", …} or Learner
     C : float
-        Weight of the losses against ½‖θ‖²: larger means less regularisation.
+        Weight of the losses against ½‖θ‖²: larger means less regularisation. 3 was chosen for CRFs on held-out folds of six
+        corpora; small ones gain from 10.
     max_passes : int, optional
         The learner's own default if absent.
     order : int
@@ -117,7 +118,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
         columns: tuple[str, ...] | None = None,
         loss: Any = None,
         learner: Any = "lbfgs",
-        C: float = 1.0,
+        C: float = 3.0,
         max_passes: int | None = None,
         order: int = 1,
         scheme: str | None = None,
