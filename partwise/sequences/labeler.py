@@ -65,8 +65,8 @@ class SequenceLabeler(OneByOne, ChainWeights):
         "crf" if absent; for the perceptron learner, its own.
     learner : {"lbfgs", "dca", "sgd", "mira", "n_slack", "one_slack", "frank_wolfe", "sdca", …} or Learner
     C : float
-        Weight of the losses against ½‖θ‖²: larger means less regularisation. 3 was chosen for CRFs on held-out folds of six
-        corpora; small ones gain from 10.
+        Weight of the losses against ½‖θ‖²: larger means less regularisation. 3 was chosen for CRFs on held-out folds of
+        six corpora; small ones gain from 10.
     max_passes : int, optional
         The learner's own default if absent.
     order : int
