@@ -1,0 +1,124 @@
+"""What the training commands share: flags of learning, checks before any work, and the account of a training."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from partwise.cli.console import STATUS, note, print_json, size_of, tell
+from partwise.cli.registry import UsageError
+from partwise.cli.settings import loss, option
+
+__all__ = ["Account", "add_files", "add_learning", "check_files", "learning_settings", "train"]
+
+
+def add_files(parser: argparse.ArgumentParser, train: str, items: str) -> None:
+    """TRAIN, --save and --dev; ``train`` says what the file holds, ``items`` what its items are called."""
+    parser.add_argument("train", metavar="TRAIN", help=train)
+    parser.add_argument("--save", "-o", metavar="FILE", help="where to write the model (required)")
+    parser.add_argument("--dev", metavar="FILE", help=f"held-out {items}: the best pass is kept")
+
+
+def add_learning(
+    parser: argparse.ArgumentParser, *, learner: str, loss_help: str, C: float, max_passes: int | None
+) -> None:
+    """The flags of learning, and --json and --quiet; an empty ``learner`` leaves the choice to the estimator."""
+    group = parser.add_argument_group("learning")
+    group.add_argument("--learner", metavar="NAME", default=learner or None, help=f"(default: {learner or 'by loss'})")
+    group.add_argument("--loss", metavar="L", type=loss, help=loss_help)
+    group.add_argument("--set", metavar="NAME=VALUE", type=option, action="append", help="a setting of the learner")
+    group.add_argument("--C", "-C", metavar="C", type=float, default=C, help=f"weight of the losses (default: {C:g})")
+    limit = "the learner's" if max_passes is None else max_passes
+    group.add_argument(
+        "--max-passes", metavar="N", type=int, default=max_passes, help=f"at most so many passes (default: {limit})"
+    )
+    group.add_argument(
+        "--patience", metavar="N", type=int, help="with --dev: stop after so many passes without a better"
+    )
+    group.add_argument("--seed", metavar="N", type=int, default=0, help="of all random choices (default: 0)")
+    group.add_argument("--checkpoint", metavar="FILE", help="keep the state there after every pass, and go on from it")
+    group.add_argument("--report", metavar="FILE", help="with --dev: write an HTML report")
+    group.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+
+
+def learning_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The estimator's parameters that the flags of learning give."""
+    return {
+        "loss": args.loss, "learner": args.learner, "C": args.C, "max_passes": args.max_passes,
+        "learner_options": dict(args.set) if args.set else None, "patience": args.patience,
+        "random_state": args.seed, "n_jobs": args.n_jobs, "verbose": int(not args.quiet),
+    }  # fmt: skip
+
+
+def check_files(args: argparse.Namespace, items: str) -> None:
+    """Raise before any work for a file that is missing or cannot be written."""
+    from partwise.storage import check_writable
+
+    if args.save is None:
+        raise UsageError("missing: where to write the model: --save FILE")
+    if args.dev is None and (args.patience is not None or args.report is not None):
+        raise UsageError(f"--{'patience' if args.report is None else 'report'} needs held-out {items}: --dev")
+    for name in ("save", "report", "checkpoint"):
+        if getattr(args, name) is not None:
+            check_writable(getattr(args, name))
+
+
+class Account(NamedTuple):
+    """What a command says of its own in the account of a training."""
+
+    about: Callable[[Any], str]  # the model, in a few words
+    summary: Callable[[Any], dict[str, Any]]  # of the model, for --json
+    evaluate: Callable[[Any, Any], tuple[dict[str, Any], str]]  # (model, dev) → for --json, and in words
+    report: Callable[..., Any]  # (path, model, dev, title, train_info)
+
+
+def train(
+    args: argparse.Namespace, model: Any, read: Callable[[str], Any], sizes: Callable[[Any], dict[str, int]],
+    account: Account,
+) -> int:  # fmt: skip
+    """Read, fit, calibrate, save, score and report; returns the exit status."""
+    model.check_settings()
+    data = read(args.train)
+    size = sizes(data)
+    note(args, f"{args.train}: " + ", ".join(f"{number} {name}" for name, number in size.items()))
+    dev = None if args.dev is None else read(args.dev)
+    begin = time.perf_counter()
+    model.fit(data, dev=dev, checkpoint=args.checkpoint)
+    seconds = time.perf_counter() - begin
+    result = model.result_
+    if result.status == "interrupted" and result.best_step == 0:
+        tell(f"partwise {args.command.name}: interrupted before the first pass was complete; nothing is saved")
+        return 130
+    if dev is not None and hasattr(model, "calibrate"):
+        model.calibrate(dev)
+    model.verbose = 0
+    model.info_ = {"train": {"file": args.train, **size}}
+    model.save(args.save)
+    summary: dict[str, Any] = {
+        "model": args.save, "bytes": os.path.getsize(args.save), **size, "status": result.status,
+        "passes": len(result.trace), "best_pass": result.best_step, "seconds": seconds, "report": args.report,
+        **account.summary(model),
+    }  # fmt: skip
+    spoken = ""
+    if dev is not None:
+        numbers, spoken = account.evaluate(model, dev)
+        summary |= numbers
+        if args.report is not None and result.status != "interrupted":
+            info = {"file": args.train, **size, "seconds": seconds}
+            title = f"{os.path.basename(args.save)} on {args.dev}"
+            account.report(args.report, model, dev, title=title, train_info=info)
+    if args.json:
+        print_json(summary)
+    else:
+        print(f"{args.save}: {size_of(summary['bytes'])}, {account.about(model)}")
+        print(f"{summary['passes']} passes in {seconds:.1f} s ({STATUS.get(result.status, result.status)})")
+        if dev is not None:
+            print(f"on {args.dev}: {spoken}")
+        if args.report is not None:
+            print(f"report: {args.report}")
+    return 130 if result.status == "interrupted" else 0
