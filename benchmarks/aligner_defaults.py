@@ -1,6 +1,7 @@
 """WordAligner as it comes: the HMM under it, gold links on top, eflomal on the same text, in one run.
 
     python benchmarks/aligner_defaults.py [--raw 500 5000 50000] [--gold 50 100 200] [--languages es pt hi sv]
+        [--models M M+F] [--alone]
 
 Hansards: raw pairs and the sentences (not the links) of the test part; gold links of the first test pairs, error rates
 on the pairs after the first 200. Other languages: the pairs of ``aligned_small`` are all there is, raw text and gold.
@@ -56,8 +57,8 @@ def eflomal_error(text: list[Any], places: list[int], gold: list[Any]) -> tuple[
     return errors[best], best, end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
 
 
-def race(name: str, raw: list[Any], train: Any, test: Any, sizes: list[int]) -> None:
-    """Lines of the table for one text: HMM, eflomal, and aligners from so many gold pairs."""
+def race(name: str, raw: list[Any], train: Any, test: Any, sizes: list[int], models: list[str], alone: bool) -> None:
+    """Lines of the table for one text: HMM, eflomal unless ``alone``, and aligners from so many gold pairs."""
     pairs, gold = test
     text = [*raw, *train[0], *pairs]
     begin = time.process_time()
@@ -66,11 +67,11 @@ def race(name: str, raw: list[Any], train: Any, test: Any, sizes: list[int]) -> 
     print(
         f"{name}: HMM {100 * alignment_scores(gold, generative.predict(pairs)).aer:.2f} ({seconds:.1f} CPU s)", end=""
     )
-    if (other := eflomal_error(text, list(range(len(text) - len(pairs), len(text))), gold)) is not None:
+    if not alone and (other := eflomal_error(text, list(range(len(text) - len(pairs), len(text))), gold)) is not None:
         print(f"; eflomal, {other[1]}, {100 * other[0]:.2f} ({other[2]:.1f} CPU s)", end="")
     print(flush=True)
     for size in sizes:
-        for model in ("M", "M+F"):
+        for model in models:
             aligner = WordAligner(generative, model=model, infeasible="nearest")
             begin = time.process_time()
             with warnings.catch_warnings():
@@ -111,17 +112,20 @@ def main() -> None:
     parser.add_argument("--raw", type=int, nargs="*", default=[500, 5000, 50_000])
     parser.add_argument("--gold", type=int, nargs="*", default=[50, 100, 200])
     parser.add_argument("--languages", nargs="*", default=["es", "pt", "hi", "sv"])
+    parser.add_argument("--models", nargs="*", default=["M", "M+F"], choices=["M", "M+F"])
+    parser.add_argument("--alone", action="store_true", help="without eflomal")
     options = parser.parse_args()
+    also = (options.models, options.alone)
     train = hansards(50)[1]  # compiles
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for model in ("M", "M+F"):
+        for model in options.models:
             WordAligner(model=model, infeasible="nearest").fit(train[0][:5], train[1][:5])
     for size in options.raw:
-        race(f"en-fr, {size:,} raw pairs", *hansards(size), options.gold)
+        race(f"en-fr, {size:,} raw pairs", *hansards(size), options.gold, *also)
     for language in options.languages:
         data = aligned_small(language)
-        race(f"en-{language}, {len(data[1][0])} pairs", *data, [len(data[1][0])])
+        race(f"en-{language}, {len(data[1][0])} pairs", *data, [len(data[1][0])], *also)
 
 
 if __name__ == "__main__":
