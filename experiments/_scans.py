@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partwise.graphs import AttributedGraph, ScanFeatures, neighbor_edges
 
-__all__ = ["ORIGIN", "Scans", "Split", "graphs_of", "oakland", "puppets", "thinned"]
+__all__ = ["ORIGIN", "Scans", "Split", "graphs_of", "oakland", "puppets", "rest_of", "thinned"]
 
 Floats = NDArray[np.float64]
 
@@ -187,5 +187,10 @@ def graphs_of(
     features = ScanFeatures(radii, components=components).fit([scans.points[i] for i in train])
     rows: Any = features.transform(list(scans.points))
     graphs = [AttributedGraph(x, edges) for x, edges in zip(rows, scans.edges, strict=True)]
-    rest = [i for i in range(len(graphs)) if i not in (*train, *validation)]
-    return Split(*(([graphs[i] for i in part], [scans.labels[i] for i in part]) for part in (train, validation, rest)))
+    sets = (train, validation, rest_of(scans, train, validation))
+    return Split(*(([graphs[i] for i in part], [scans.labels[i] for i in part]) for part in sets))
+
+
+def rest_of(scans: Scans, train: tuple[int, ...], validation: tuple[int, ...]) -> list[int]:
+    """Numbers of the scans for testing."""
+    return [i for i in range(len(scans.points)) if i not in (*train, *validation)]

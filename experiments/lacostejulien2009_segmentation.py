@@ -9,6 +9,7 @@ scans with fewer points, so that the regularisation path can be had from a quadr
 
 from __future__ import annotations
 
+import base64
 import resource
 import time
 from dataclasses import replace
@@ -16,19 +17,22 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from _scans import ORIGIN, TRAIN, VALIDATION, Split, graphs_of, oakland, puppets
+from _scans import ORIGIN, TRAIN, VALIDATION, Scans, Split, graphs_of, oakland, puppets, rest_of
+from numpy.typing import NDArray
 
 from partwise import Extragradient, GraphLabeler, JointQP, OneSlack, ProjectedGradient
 from partwise.experiment import Cell, Context, Needs, markdown_table, register
 from partwise.learners import Learner
+from partwise.report.pictures import view_of_points
 
-__all__ = ["cells", "draw", "run", "table"]
+__all__ = ["cells", "draw", "run", "shown", "table"]
 
 METHODS = ("dual-ex", "proj-grad", "ave-perc")
 RATE = 0.0007  # of the averaged perceptron, as in the paper
 #: C of the regularisation path, and of the max-margin model whose C validation chooses.
 PATH = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
 MARGINS = (1e-4, 1e-3, 1e-2, 1e-1)
+SHOWN = 2  # test scans of which the report has pictures
 
 
 def cells(context: Context) -> list[dict[str, Any]]:
@@ -43,13 +47,20 @@ def cells(context: Context) -> list[dict[str, Any]]:
     return listed
 
 
+#: Training and validation scans; the others are for testing.
+SPLITS = {"oakland": (TRAIN, VALIDATION), "puppets": ((0, 1, 2, 3, 4), (5, 6, 7))}
+
+
+@cache
+def scans(folder: Any, quick: bool, data: str, size: str) -> Scans:
+    points = 300 if quick else 7400 if size == "full" else 1200
+    return oakland(str(folder / "oakland3d/oakland3d.tar.xz"), points) if data == "oakland" else puppets(11, points)
+
+
 @cache
 def split(folder: Any, quick: bool, data: str, size: str) -> Split:
-    points = 300 if quick else 7400 if size == "full" else 1200
-    if data == "oakland":
-        return graphs_of(oakland(str(folder / "oakland3d/oakland3d.tar.xz"), points), (1.0, 2.5), 45, TRAIN, VALIDATION)
-    scenes = puppets(11, points)
-    return graphs_of(scenes, (0.25, 0.6), 20 if quick else 45, (0, 1, 2, 3, 4), (5, 6, 7))
+    radii = (1.0, 2.5) if data == "oakland" else (0.25, 0.6)
+    return graphs_of(scans(folder, quick, data, size), radii, 20 if quick else 45, *SPLITS[data])
 
 
 class Watch:
@@ -129,13 +140,20 @@ def batch_perceptron(problem: Any, passes: int, watch: Watch) -> None:
 
 def max_margin(parts: Split, quick: bool) -> dict[str, Any]:
     """The regularised problem by cutting planes; C by validation."""
-    tried = {}
+    tried, models = {}, {}
     for C in MARGINS[1:3] if quick else MARGINS:
         learner = OneSlack(C=C, max_passes=30 if quick else 150, tolerance=1e-2)
-        model = GraphLabeler(scale=False, learner=learner, loss="svm", n_jobs=2).fit(*parts.train)
-        tried[C] = (1.0 - model.score(*parts.validation), 1.0 - model.score(*parts.test))
-    C = min(tried, key=lambda c: tried[c][0])
-    return {"C": C, "validation_error": tried[C][0], "test_error": tried[C][1]}
+        models[C] = GraphLabeler(scale=False, learner=learner, loss="svm", n_jobs=2).fit(*parts.train)
+        tried[C] = 1.0 - models[C].score(*parts.validation)
+    C = min(tried, key=lambda c: tried[c])
+    shown = models[C].predict(parts.test[0][:SHOWN])
+    return {
+        "C": C,
+        "tried": {f"{c:g}": error for c, error in tried.items()},
+        "validation_error": tried[C],
+        "test_error": 1.0 - models[C].score(*parts.test),
+        "shown": [base64.b64encode(np.packbits(labels.astype(np.uint8))).decode() for labels in shown],
+    }
 
 
 def node_only(parts: Split) -> dict[str, Any]:
@@ -222,6 +240,40 @@ def draw(figure: Any, cells: list[Cell], context: Context) -> None:
     panels[0].legend()
 
 
+def shown(cells: list[Cell], context: Context) -> list[tuple[str, list[tuple[str, NDArray[np.uint8]]]]]:
+    """Test scans in three dimensions: coloured by height, by truth, by the answer of max-margin training, by errors."""
+    rows = []
+    for cell in cells:
+        if cell.settings["method"] != "max-margin":
+            continue
+        data = cell.settings["data"]
+        clouds = scans(context.data, context.quick, data, cell.settings["size"])
+        for number, bits in zip(rest_of(clouds, *SPLITS[data]), cell.result["shown"], strict=False):
+            points, truth = clouds.points[number], clouds.labels[number]
+            found = np.unpackbits(np.frombuffer(base64.b64decode(bits), np.uint8))[: len(points)]
+            views = {
+                "scan, coloured by height": ramp(points[:, 2]),
+                "truth": FIGURE_GROUND[truth],
+                "max-margin": FIGURE_GROUND[found],
+                "errors": np.where((found != truth)[:, None], [200, 0, 0], [205, 205, 205]).astype(np.uint8),
+            }
+            images = [(words, view_of_points(points, colours)) for words, colours in views.items()]
+            rows.append(
+                (f"{data}, scan {number + 1}: {100 * (found != truth).mean():.1f} % of the points wrong", images)
+            )
+    return rows
+
+
+#: Colours of ground and figure.
+FIGURE_GROUND = np.array([[150, 130, 110], [20, 140, 60]], np.uint8)
+
+
+def ramp(height: NDArray[Any]) -> NDArray[np.uint8]:
+    """Blue for the lowest over green to yellow for the highest."""
+    t = np.clip((height - height.min()) / max(float(np.ptp(height)), 1e-9), 0.0, 1.0)[:, None]
+    return np.asarray((1 - t) * [50, 60, 160] + t * [250, 220, 40] + 4 * t * (1 - t) * [-30, 40, 0], np.uint8)
+
+
 register(
     "lacostejulien2009-segmentation",
     run,
@@ -231,4 +283,5 @@ register(
     needs=[Needs("oakland3d/oakland3d.tar.xz", ORIGIN)],
     table=table,
     draw=draw,
+    pictures=shown,
 )

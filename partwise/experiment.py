@@ -93,6 +93,8 @@ class Experiment:
         (cells, context) → Markdown. By default one row a cell with all its numbers.
     draw : callable, optional
         (figure, cells, context): draws on a matplotlib figure.
+    pictures : callable, optional
+        (cells, context) → rows of pictures, (title, [(words, (height, width, 3) colours), …]), of an HTML report.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Experiment:
     needs: tuple[Needs, ...] = ()
     table: Callable[[list[Cell], Context], str] = _no_table
     draw: Callable[[Any, list[Cell], Context], None] | None = None
+    pictures: Callable[[list[Cell], Context], list[Any]] | None = None
     code: str = field(default="", repr=False)  # a hash of the code that runs a cell
     file: Path | None = None
 
@@ -121,6 +124,7 @@ def register(
     needs: Iterable[Needs] = (),
     table: Callable[[list[Cell], Context], str] | None = None,
     draw: Callable[[Any, list[Cell], Context], None] | None = None,
+    pictures: Callable[[list[Cell], Context], list[Any]] | None = None,
 ) -> Experiment:
     """Make an experiment known; called at the end of its file.
 
@@ -159,6 +163,7 @@ def register(
         tuple(needs),
         table or _no_table,
         draw,
+        pictures,
         code_version(run),
         _loading,
     )
@@ -348,6 +353,14 @@ def _write(
             experiment.draw(figure, cells, context)
             files["picture"] = folder / "figure.png"
             figure.savefig(files["picture"], dpi=150)
+    if experiment.pictures is not None:
+        from partwise.report.experiment import experiment_page
+
+        files["report"] = folder / "report.html"
+        words = f"{experiment.description}. {experiment.paper}".strip()
+        experiment_page(experiment.name, words, result["table"], experiment.pictures(cells, context)).write(
+            files["report"]
+        )
     return {kind: os.fspath(path) for kind, path in files.items()}
 
 
