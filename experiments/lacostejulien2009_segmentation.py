@@ -68,7 +68,7 @@ class Watch:
 
     def __init__(self, model: GraphLabeler, problem: Any, parts: Split) -> None:
         self.problem, self.lines, self.begin = problem, [], time.perf_counter()
-        self.scorers = [model._scorer(*parts.validation), model._scorer(*parts.test)]
+        self.scorers = [model._make_score(*parts.validation), model._make_score(*parts.test)]
         self.away, self.away_cpu = 0.0, 0.0  # seconds spent here
 
     def __call__(self, record: Any, theta: Any) -> None:

@@ -55,11 +55,15 @@ class Objective(Protocol):
     def bounded(self) -> bool:
         """Whether ``upper_losses`` are upper bounds of the losses."""
 
+    @property
+    def loose(self) -> bool:
+        """Whether ``upper_losses`` may lie above the losses."""
+
     def losses(self, theta: Floats) -> Floats:
         """L_i(θ) of every instance, as attained by the oracle; shape (m,)."""
 
     def upper_losses(self, theta: Floats) -> Floats:
-        """Upper bounds of L_i(θ); the losses themselves where the oracle is exact or solves a relaxation."""
+        """Upper bounds of L_i(θ); the losses themselves unless the oracle has a bound of its own."""
 
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """(Σ_i L_i(θ), Σ_i ∇L_i(θ))."""

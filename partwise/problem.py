@@ -249,9 +249,13 @@ class Problem:
     @property
     def bounded(self) -> bool:
         """Whether ``upper_losses`` are upper bounds of the losses."""
-        if self.guarantee in ("exact", "outer"):
-            return True
-        return self.guarantee == "inner" and "bound" in self.oracles and type(self.loss.pack) in loss_bound.kinds
+        return self.guarantee in ("exact", "outer") or self.loose
+
+    @property
+    def loose(self) -> bool:
+        """Whether ``upper_losses`` may lie above the losses: the oracle answers with what it attained, and a bound."""
+        known = "bound" in self.oracles and type(self.loss.pack) in loss_bound.kinds
+        return self.guarantee in ("inner", "outer") and known
 
     @property
     def convex(self) -> bool:
@@ -323,8 +327,8 @@ class Problem:
         return losses
 
     def upper_losses(self, theta: Floats) -> Floats:
-        """Upper bounds of L_i(θ), shape (m,): the losses themselves where the oracle is exact or outer."""
-        if self.guarantee in ("exact", "outer"):
+        """Upper bounds of L_i(θ), shape (m,): the losses themselves unless the oracle has a bound of its own."""
+        if self.guarantee in ("exact", "outer") and not self.loose:
             return self.losses(theta)
         if not self.bounded:
             raise CapabilityError(f"{type(self.space).__name__} has no bound for the {self.loss} loss")

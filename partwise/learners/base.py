@@ -257,7 +257,8 @@ class _Bound:
     """A learner with its problem, as the loop wants it; corrects what is known by the guarantee of the oracle.
 
     A cut or a dual point is made of what the oracle attained, so it holds for exact, outer and inner oracles alike. A
-    primal needs an upper bound: an inner oracle without one gives none. Where the guarantee is "none", nothing holds.
+    primal needs an upper bound: an inner oracle without one gives none, an outer one that stops early has one of its own.
+    Where the guarantee is "none", nothing holds.
     """
 
     def __init__(self, learner: Learner, problem: Problem | Objective, score: Callable[[Floats], float] | None) -> None:
@@ -284,7 +285,7 @@ class _Bound:
 
     def certify(self, known: dict[str, Any], theta: Floats, best_dual: float) -> str:
         problem = self.problem
-        if problem.guarantee in ("exact", "outer"):
+        if problem.guarantee in ("exact", "outer") and not problem.loose:
             return ""
         objective, dual = known.get("objective"), known.get("dual")
         note = ""

@@ -192,7 +192,7 @@ class FactorGraph(CompiledStructure):
     def _make_pack(self) -> Any:
         if self._tree is not None:
             return junction.JunctionSpace(self.graph, self._tree)
-        length, log = len(self.graph.edge_bit) if self.warm_start else 0, np.zeros((len(self), 4))
+        length, log = len(self.graph.edge_bit) if self.warm_start else 0, np.zeros((len(self), 6))
         sweeps, steps = (self.max_iter, self.max_iter) if self.max_iter is not None else (200, 1000)
         schedule = Schedule(sweeps, self.tolerance, self.damping, SHARE)
         settings = Ad3Settings(steps, self.tolerance, self.gap, 5, SWEEPS)
@@ -238,9 +238,14 @@ class FactorGraph(CompiledStructure):
         return ENGINES[self.inference].guarantees.get(oracle, "exact")
 
     def certifies(self, oracle: str) -> str:
-        """Messages and AD³ stop within a tolerance: their bounds hold, but cuts made of them hold only nearly."""
+        """What certificates may rest on.
+
+        Without hard factors the parts of AD³ are a point of the local polytope, and its bound is one whenever it stops:
+        a certificate of the relaxation. With hard factors the parts satisfy them only within the tolerance, and
+        tree-reweighted messages are a gradient only where they have converged: nothing is certified.
+        """
         claimed = self.guarantee(oracle)
-        return "none" if claimed == "outer" else claimed
+        return "none" if claimed == "outer" and (oracle != "argmax" or self.constrained) else claimed
 
     def given(self, i: int, evidence: Mapping[int, Any]) -> FactorGraph:
         """The same instances, with states of variables of instance i known: {variable: state, or those it may have}."""
@@ -438,7 +443,7 @@ class FactorGraph(CompiledStructure):
             return np.tile([0.0, 0.0, 2.0, np.nan], (len(self), 1))
         if self.inference == "trw":
             pack = pack.search if oracle == "argmax" else pack.sums
-        return np.array(pack.log)
+        return np.array(pack.log[:, :4])
 
     def relaxation(self, i: int) -> Polytope:
         """The local polytope, over which AD³ optimises: every factor's own hull, agreeing on states of variables."""

@@ -51,7 +51,8 @@ LEAST_MASS = 1e-12
 #: How good the answer of an oracle is.
 GUARANTEES = {
     "exact": "the optimum over all outputs; for marginals the log-partition itself",
-    "outer": "the optimum of a relaxation, an upper bound; its parts may be fractional. For marginals an upper bound "
+    "outer": "the optimum of a relaxation, an upper bound; its parts may be fractional. One that stops at a tolerance "
+    "answers with what it attained, and has a bound. For marginals an upper bound "
     "of the log-partition that is convex in the scores and has the marginals as its gradient",
     "inner": "an output that is attained, perhaps not the best: a lower bound. For marginals a lower bound of the "
     "log-partition that is attained by a distribution with these marginals",
@@ -133,7 +134,7 @@ def argmax(space, i, scores, work, parts):
     """parts ← argmax_{z ∈ Y(x_i)} scores·z; returns its score scores·parts, −inf if no output is allowed."""
 
 
-@oracle("bound", "an upper bound of the largest score, where argmax may overlook the best output")
+@oracle("bound", "an upper bound of the largest score, where argmax may overlook the best output or stop early")
 @Generic
 def bound(space, i, scores, value, work):
     """An upper bound of max_z scores·z, given the ``value`` that ``argmax`` attained."""

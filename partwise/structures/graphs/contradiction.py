@@ -24,6 +24,7 @@ def contradiction(space: GraphSpace, graph: Graph, i: int) -> str | None:
     open_states(space, i, scores, open_atoms)
     fault = int(propagate(space, i, scores, open_atoms, reason))
     if fault < 0:
+        space.settled[i] = open_atoms.all()
         return None
     first, last, base = int(space.factor_start[i]), int(space.factor_start[i + 1]), int(space.node_start[i])
 

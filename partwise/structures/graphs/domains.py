@@ -191,12 +191,28 @@ def open_states(space, i, scores, open_atoms):
 
 
 @kernel
+def untouched(space, i, scores, open_atoms):
+    """Whether nothing is closed where the hard factors by themselves close nothing."""
+    if space.settled[i] == 0:
+        return False
+    for r in range(open_atoms.shape[0]):
+        if open_atoms[r] == 0:
+            return False
+    for r in range(open_atoms.shape[0], graph_parts(space, i)):
+        if scores[r] == -np.inf:
+            return False
+    return True
+
+
+@kernel
 def propagate(space, i, scores, open_atoms, reason):
     """Closes atoms that some factor rules out, until nothing changes (arc consistency).
 
     Returns −1, or the factor that cannot be satisfied, or factor_start[i + 1] + v for a variable v without a state.
     reason[r] ← the factor that closed atom r.
     """
+    if untouched(space, i, scores, open_atoms):
+        return -1
     first, last = space.factor_start[i], space.factor_start[i + 1]
     base = space.atom_start[space.node_start[i]]
     for v in range(space.node_start[i], space.node_start[i + 1]):

@@ -240,6 +240,34 @@ def logic_max(kind, budget, n, a, out):
 
 
 @kernel
+def _largest(a, n, limit, z):
+    """z ← 1 for the largest positive ones, at most ``limit``; returns their sum."""
+    total, count = 0.0, 0
+    for j in range(n):
+        z[j] = 1.0 if a[j] > 0 else 0.0
+        total += max(a[j], 0.0)
+        count += a[j] > 0
+    if count <= limit:
+        return total
+    if min(limit, count - limit) > 12:
+        order = np.argsort(-a[:n])
+        total = 0.0
+        for r in range(n):
+            z[order[r]] = 1.0 if r < limit else 0.0
+            total += a[order[r]] if r < limit else 0.0
+        return total
+    while count > limit:  # drop the least
+        least = -1
+        for j in range(n):
+            if z[j] > 0 and (least < 0 or a[j] < a[least]):
+                least = j
+        z[least] = 0.0
+        total -= a[least]
+        count -= 1
+    return total
+
+
+@kernel
 def logic_best(kind, budget, n, a, z):
     """z ← argmax a·y over what the factor allows (0 or 1 each); returns the maximum."""
     first = 0
@@ -272,13 +300,7 @@ def logic_best(kind, budget, n, a, z):
                 total = 0.0
         return total
     if kind == BUDGET:
-        order = np.argsort(-a[:n])
-        total = 0.0
-        for r in range(min(budget, n)):
-            if a[order[r]] > 0:
-                z[order[r]] = 1.0
-                total += a[order[r]]
-        return total
+        return _largest(a, n, budget, z)
     total = 0.0
     for j in range(n):
         total += a[j]
@@ -325,7 +347,9 @@ def _capped(a, n, limit, z):
     low, high = np.inf, -np.inf
     for j in range(n):
         low, high = min(low, a[j] - 1.0), max(high, a[j])
-    threshold = low
+    threshold = -limit / n
+    for j in range(n):
+        threshold += a[j] / n
     for _ in range(200):
         total, slope = 0.0, 0
         for j in range(n):
@@ -349,12 +373,20 @@ def _capped(a, n, limit, z):
 def _or_output(a, n, z):
     """{z_j ≤ y ≤ Σz, 0 ≤ z, y ≤ 1}, y last: onto {z_j ≤ y} first; if then Σz < y, onto the simplex of z and 1 − y."""
     m = n - 1
-    order = np.argsort(-a[:m])
-    mean = a[m]
-    for r in range(m):
-        if a[order[r]] <= mean:
+    total, count = a[m], 1  # those above the mean of themselves and y, by dropping the others
+    for j in range(m):
+        z[j] = 1.0
+        total += a[j]
+        count += 1
+    while True:
+        mean, before = total / count, count
+        for j in range(m):
+            if z[j] > 0 and a[j] <= mean:
+                z[j] = 0.0
+                total -= a[j]
+                count -= 1
+        if count == before:
             break
-        mean += (a[order[r]] - mean) / (r + 2)
     y = min(max(mean, 0.0), 1.0)
     total = 0.0
     for j in range(m):

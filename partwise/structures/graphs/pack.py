@@ -61,6 +61,7 @@ class GraphSpace(NamedTuple):
     mask_start: Ints  # (F + 1,)
     mask: NDArray[np.uint8]  # of hard tables
     allowed: NDArray[np.uint8]  # (A,) atoms that evidence leaves, or (0,) for all
+    settled: NDArray[np.uint8]  # (n,) 1 where the hard factors by themselves close no state: nothing to propagate
 
 
 def _bits_of(states: Ints) -> Ints:
@@ -160,6 +161,7 @@ def pack_graphs(graphs: Sequence[Graph], allowed: NDArray[np.uint8] | None = Non
         _exclusive_sum(np.concatenate([np.zeros(0, np.int64), *mask_sizes])),
         np.concatenate(masks),
         np.zeros(0, np.uint8) if allowed is None else allowed,
+        np.zeros(len(graphs), np.uint8),
     )
 
 
@@ -212,6 +214,7 @@ def write_output(space, i, y, scores, parts):
 def violated(space, i, y):
     """The first factor of instance i that the output y breaks; −1 where none is."""
     first = space.node_start[i]
+    nodes, atoms, states, flipped = space.slot_node, space.atom_start, space.slot_state, space.slot_negated
     for f in range(space.factor_start[i], space.factor_start[i + 1]):
         kind = space.kind[f]
         a, b = space.slot_start[f], space.slot_start[f + 1]
@@ -226,7 +229,9 @@ def violated(space, i, y):
             continue
         true, last = 0, 0
         for s in range(a, b):
-            last = literal_value(space, s, y[space.slot_node[s] - first])
+            v = nodes[s]
+            on = 1 if atoms[v + 1] - atoms[v] == 2 else states[s]
+            last = int(y[v - first] == on) ^ int(flipped[s])
             true += last
         n = b - a
         broken = (

@@ -8,24 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise.structures.graphs.ad3 import (
-    Ad3Settings,
-    factor_scratch,
-    live_edges,
-    local_tables,
-    price_bound,
-    solve_relaxation,
-)
+from partwise.structures.graphs.ad3 import Ad3Settings, price_bound, solve_relaxation
 from partwise.structures.graphs.belief import MessageSpace, bit_count, edge_range, prepare, start_messages
+from partwise.structures.graphs.local import live_links, local_tables
 from partwise.structures.graphs.logic import TABLE
 from partwise.structures.graphs.messages import NoStructure
 from partwise.structures.graphs.pack import GraphSpace, atom_count, config_offset, graph_parts, violated, write_output
-from partwise.structures.graphs.sequential import descend_bound
+from partwise.structures.graphs.sequential import descend_bound, node_visits, smooth_tables
+from partwise.structures.graphs.subproblems import factor_scratch
 from partwise.structures.oracles import argmax, bound, marginals, part_count, work_size
 
 __all__ = ["BoundsSpace", "RelaxedSpace", "relax", "round_bits"]
 
-CERTAIN = 1e-4  # bits this near to 0 or 1 are taken for it when an output is read off
+SWEEPS = 4  # of sequential messages at one temperature
+PLAIN = 4  # rounds of maxima before messages are smoothed
+COOLINGS = 6  # temperatures, each half of the last
+LAST = 4  # rounds of maxima after that, at most
 
 
 class RelaxedSpace(NamedTuple):
@@ -34,7 +32,8 @@ class RelaxedSpace(NamedTuple):
     graph: GraphSpace
     settings: Ad3Settings
     memory: NDArray[np.float64]  # (E,) multipliers of the last call, or (0,) to start afresh every time
-    log: NDArray[np.float64]  # (n, 4): iterations, residual, 2 certified best, 1 converged, 0 neither; bound
+    #: (n, 6): iterations, residual, 2 certified best, 1 converged, 0 neither; bound, attained score, sum of the scores
+    log: NDArray[np.float64]
 
 
 class BoundsSpace(NamedTuple):
@@ -93,8 +92,8 @@ def score_scale(local, theta):
     """A typical difference of scores, from which η starts."""
     total, count = 0.0, 0
     for b in range(theta.shape[0]):
-        if local.fixed[b] < 0:
-            total += abs(local.share[b])
+        if local.fixed[b] < 0 and local.degree[b] > 0:
+            total += abs(theta[b])
             count += 1
     for k in range(local.table.shape[0]):
         if local.table[k] > -np.inf:
@@ -112,6 +111,7 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
     shift = config_offset(graph, i)
     nothing, none = np.empty(0, np.int64), np.empty(0)
     local, known = local_tables(graph, i, open_atoms, theta, scores, shift, nothing)
+    links = live_links(graph, i, local)
     first, last = edge_range(graph, i)
     lam, p = start_messages(memory, first, last), np.empty(theta.shape[0])
     start_bits(graph, i, open_atoms, p)
@@ -122,21 +122,20 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
         warm = warm or lam[e] != 0.0
     if warm:
         center_multipliers(graph, i, local, lam)
-    elif settings.sweeps > 0:
-        level = constant + known + start_multipliers(graph, i, local, theta, settings, lam, trial, p)
-        if violated(graph, i, trial) < 0:
-            value = write_output(graph, i, trial, scores, spare)
-            y[:] = trial
+    elif settings.sweeps > 0 and local.set_start[local.kind.shape[0]] > 0:
+        level, value = start_multipliers(
+            graph, i, local, links, theta, scores, settings, constant + known, lam, p, y, spare
+        )
     eta = 0.5 * score_scale(local, theta)
     chunk = 5
     while True:
-        if level - value <= settings.gap * (1.0 + abs(level)):
+        if level < np.inf and level - value <= settings.gap * (1.0 + abs(level)):
             break
         limit = min(chunk, settings.max_iter - done)
         piece = Ad3Settings(limit, settings.tolerance, settings.gap, settings.every, 0)
         primal = value - constant - known
         low, more, residual, eta = solve_relaxation(
-            graph, i, NoStructure(0), nothing, open_atoms, local, piece, eta, lam, none, p, primal
+            graph, i, NoStructure(0), nothing, local, links, piece, eta, lam, none, p, primal
         )
         level = min(level, low + constant + known)
         done += more
@@ -160,40 +159,68 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
 
 
 @kernel
-def start_multipliers(graph, i, local, theta, settings, lam, y, p):
-    """λ and p from sequential messages, which descend while they pay; returns their bound."""
-    bit_base = graph.bit_start[graph.node_start[i]]
-    edge_base = graph.edge_start[graph.slot_start[graph.factor_start[i]]]
-    scratch, live = factor_scratch(graph, i, local), live_edges(graph, i, local)
+def start_multipliers(graph, i, local, links, theta, scores, settings, offset, lam, p, y, spare):
+    """λ and p from sequential messages; returns (bound, score of the output y that they chose, or −inf).
+
+    First maxima; where they do not settle the matter and all factors are tables, smooth messages whose temperature
+    falls, and maxima again. The multipliers with the least bound count. ``offset`` is the score of what is settled.
+    """
+    scratch, visits = factor_scratch(graph, i, local), node_visits(graph, i, local)
     rest, phi, point = np.zeros(theta.shape[0]), np.zeros(lam.shape[0]), np.empty(lam.shape[0])
-    best = np.inf
+    trial, prices = np.zeros(y.shape[0], np.int64), np.empty(lam.shape[0])
+    smooth = np.empty(local.table.shape[0])
+    level, value = np.inf, -np.inf
     for b in range(theta.shape[0]):
         if local.fixed[b] < 0:
             rest[b] = theta[b]
-    for _ in range(0, settings.sweeps, 5):
-        descend_bound(graph, i, local, scratch, 5, phi, rest, y)
+    scale = score_scale(local, theta)
+    for stage in range(min(PLAIN + COOLINGS + LAST, settings.sweeps // SWEEPS)):
+        temperature = scale * 0.25 * 0.5 ** (stage - PLAIN) if PLAIN <= stage < PLAIN + COOLINGS else 0.0
+        if temperature > 0:
+            smooth_tables(local, temperature, smooth)
+        descend_bound(graph, i, local, links, visits, scratch, temperature, smooth, SWEEPS, phi, rest, trial)
+        if temperature > 0:
+            continue
         for e in range(lam.shape[0]):
-            if live[e] != 0:
-                b = graph.edge_bit[e + edge_base] - bit_base
-                lam[e] = phi[e] + rest[b] / local.degree[b] - local.share[b]
-        level = price_bound(graph, i, local, live, lam, point, scratch)
-        if not level < best - 1e-5 * (1.0 + abs(best)):
-            best = min(best, level)
+            b = links.bit[e]
+            prices[e] = phi[e] + rest[b] / local.degree[b] - local.share[b] if b >= 0 else 0.0
+        bound = offset + price_bound(graph, i, local, links, prices, point, scratch)
+        slow = level - bound <= 1e-5 * (1.0 + abs(bound))
+        if bound < level:
+            level = bound
+            lam[:] = prices
+        settle(graph, i, local, theta, trial)
+        if violated(graph, i, trial) < 0:
+            score = write_output(graph, i, trial, scores, spare)
+            if score > value:
+                value = score
+                y[:] = trial
+        if level - value <= settings.gap * (1.0 + abs(level)):
             break
-        best = level
-    first = graph.node_start[i]
+        if (slow and stage >= PLAIN) or (visits.logical and (slow or stage == PLAIN - 1)):
+            break
+    first, bit_base = graph.node_start[i], graph.bit_start[graph.node_start[i]]
     for v in range(first, graph.node_start[i + 1]):
         b, bits = graph.bit_start[v] - bit_base, graph.bit_start[v + 1] - graph.bit_start[v]
         if bits == 1:
+            p[b] = trial[v - first]
+        else:
+            for x in range(bits):
+                p[b + x] = 1.0 if x == trial[v - first] else 0.0
+    return level, value
+
+
+@kernel
+def settle(graph, i, local, theta, y):
+    """y ← what is fixed, and the better state of variables in no factor; other states stay."""
+    first, bit_base = graph.node_start[i], graph.bit_start[graph.node_start[i]]
+    for v in range(first, graph.node_start[i + 1]):
+        b = graph.bit_start[v] - bit_base
+        if graph.bit_start[v + 1] - graph.bit_start[v] == 1:
             if local.fixed[b] >= 0:
                 y[v - first] = local.fixed[b]
             elif local.degree[b] == 0:
                 y[v - first] = 1 if theta[b] > 0 else 0
-            p[b] = y[v - first]
-        else:
-            for x in range(bits):
-                p[b + x] = 1.0 if x == y[v - first] else 0.0
-    return best
 
 
 @kernel
@@ -306,7 +333,7 @@ def _(space, i):
 
 @argmax.register(RelaxedSpace)
 def _(space, i, scores, work, parts):
-    """The bound; parts are the output that attains it where one is known to, else a point of the local polytope."""
+    """scores·parts; parts are the best output where one is known to be it, else a point of the local polytope."""
     graph = space.graph
     parts[: graph_parts(graph, i)] = 0.0
     theta, open_atoms = np.empty(bit_count(graph, i)), np.empty(atom_count(graph, i), np.uint8)
@@ -320,19 +347,40 @@ def _(space, i, scores, work, parts):
     status = 1.0 if residual <= space.settings.tolerance else 0.0
     if level - value <= space.settings.gap * (1.0 + abs(level)):
         status = 2.0
-        write_output(graph, i, y, scores, parts)
-    space.log[i, 0], space.log[i, 1], space.log[i, 2], space.log[i, 3] = iterations, residual, status, level
-    return level
+        attained = write_output(graph, i, y, scores, parts)
+    else:
+        attained = 0.0
+        for r in range(graph_parts(graph, i)):
+            if parts[r] > 0:
+                attained += scores[r] * parts[r]
+    log = space.log[i]
+    log[0], log[1], log[2], log[3], log[4], log[5] = iterations, residual, status, level, attained, total_of(scores)
+    return attained
+
+
+@kernel
+def total_of(scores):
+    """A number that tells scores apart, for ``bound``."""
+    total = 0.0
+    for r in range(scores.shape[0]):
+        if scores[r] > -np.inf:
+            total += (r % 7 + 1) * scores[r]
+    return total
 
 
 @bound.register(RelaxedSpace)
 def _(space, i, scores, value, work):
-    return value
+    """AD³'s bound. The argmax that attained ``value`` has kept it; for other scores it is found anew."""
+    if space.log[i, 4] == value and space.log[i, 5] == total_of(scores):
+        return space.log[i, 3]
+    if argmax(space, i, scores, work, np.empty(graph_parts(space.graph, i))) == -np.inf:
+        return -np.inf
+    return space.log[i, 3]
 
 
 @bound.register(BoundsSpace)
 def _(space, i, scores, value, work):
-    return value
+    return bound(space.search, i, scores, value, work)
 
 
 @part_count.register(BoundsSpace)

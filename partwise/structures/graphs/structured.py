@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise.structures.graphs.ad3 import local_tables, solve_relaxation
+from partwise.structures.graphs.ad3 import solve_relaxation
+from partwise.structures.graphs.local import live_links, local_tables
 from partwise.structures.graphs.logic import AND_PAIR
 from partwise.structures.graphs.messages import free_energy, make_scratch, node_normaliser, run_messages
 from partwise.structures.graphs.pack import GraphSpace
@@ -48,7 +49,7 @@ def pair_graphs(sizes: Sequence[int], pairs: Sequence[Ints]) -> GraphSpace:
         np.arange(2 * n_factors + 1), edge_bit, np.repeat(np.arange(n_factors), 2),
         np.append(0, np.cumsum(np.bincount(edge_bit, minlength=n))).astype(np.int64),
         np.argsort(edge_bit, kind="stable"), np.arange(n_factors + 1), np.zeros(n_factors + 1, np.int64),
-        np.zeros(0, np.uint8), np.zeros(0, np.uint8),
+        np.zeros(0, np.uint8), np.zeros(0, np.uint8), np.ones(len(bits), np.uint8),
     )  # fmt: skip
 
 
@@ -71,7 +72,7 @@ def relax_pairs(space, i, scores, settings, parts):
     for r in range(part_count(extra, i) + graph.factor_start[i + 1] - first):
         scale += abs(scores[r]) / (n + graph.factor_start[i + 1] - first)
     level, iterations, residual, _ = solve_relaxation(
-        graph, i, extra, bits, open_atoms, local, settings, max(scale, 1e-12), lam, more, p, -np.inf
+        graph, i, extra, bits, local, live_links(graph, i, local), settings, max(scale, 1e-12), lam, more, p, -np.inf
     )
     for r in range(n):
         parts[r] = min(max(p[r], 0.0), 1.0)
