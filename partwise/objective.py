@@ -56,6 +56,10 @@ class Objective(Protocol):
         """Whether ``upper_losses`` are upper bounds of the losses."""
 
     @property
+    def unconverged(self) -> int | None:
+        """Instances for which iterative inference did not converge when last asked; None where none iterates."""
+
+    @property
     def loose(self) -> bool:
         """Whether ``upper_losses`` may lie above the losses."""
 

@@ -252,6 +252,11 @@ class Problem:
         return self.guarantee in ("exact", "outer") or self.loose
 
     @property
+    def unconverged(self) -> int | None:
+        """Instances for which iterative inference did not converge when last asked; None where none iterates."""
+        return self.space.unconverged(self.loss.oracle)
+
+    @property
     def loose(self) -> bool:
         """Whether ``upper_losses`` may lie above the losses: the oracle answers with what it attained, and a bound."""
         known = "bound" in self.oracles and type(self.loss.pack) in loss_bound.kinds

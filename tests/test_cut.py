@@ -220,8 +220,17 @@ def test_extragradient_reaches_the_quadratic_program_and_keeps_submodularity() -
 def test_learning_that_leaves_the_cone_is_an_error() -> None:
     space, features, labels, _ = noisy_grids(1, 2)
     problem = Problem(space, features, labels, "svm")
-    with pytest.raises(InputError, match="not submodular"):
+    with pytest.raises(
+        InputError, match=r"edge 59 of instance \d+, between nodes 29 and 35, scores above 0 .*not submodular"
+    ):
         problem.losses(np.array([0.0, 0.0, -1.0]))
+
+
+def test_graphs_in_pieces() -> None:
+    """Disconnected graphs, nodes without edges: each piece is cut by itself."""
+    space = Cut([5], [[(0, 1), (3, 4)]])
+    scores = np.array([0.0, 1.0, 0.5, 0.0, 0.3, 0.0, 0.0, 2.0, 0.0, -1.0, -2.0, -2.0])
+    assert space.decode(0, space.argmax(0, scores)).tolist() == [1, 1, 0, 1, 1]
 
 
 def test_many_small_grids_are_scipys_maximum_flows() -> None:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from partwise.__main__ import run as main
+from partwise.cli import main as run_command
+from partwise.cli.registry import training_command, training_tasks
 from partwise.exceptions import FormatError
 from partwise.graphs import GraphLabeler
 from partwise.graphs.files import read_graphs
@@ -40,7 +42,7 @@ def test_train_and_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
         assert end.value.code in (0, None)
         return capsys.readouterr().out
 
-    out = call("graph-train", train, "--save", model, "--dev", test, "--report", report, "--json", "-q")
+    out = call("train", train, "--task", "graph", "--model", model, "--dev", test, "--report", report, "--json", "-q")
     summary = json.loads(out)
     assert summary["inference"] == "cut" and summary["accuracy"] > 0.7
     assert "intersection over union" in report.read_text("utf-8")
@@ -52,6 +54,16 @@ def test_train_and_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     graph_report(report, fitted, graphs, labels, pictures=[("first", [("points", view)])])
     text = report.read_text("utf-8")
     assert "data:image/png;base64," in text and "img-src data:" in text
+
+
+def test_tasks_of_training(capsys: pytest.CaptureFixture[str]) -> None:
+    """``train --task NAME`` is the command ``NAME-train``; the registry knows which there are."""
+    assert {"sequence", "graph", "parse", "align"} <= set(training_tasks())
+    assert training_command(["train", "--task=graph", "x"]) == ["graph-train", "x"]
+    assert training_command(["train", "--task", "sequence", "x"]) == ["train", "x"]
+    assert training_command(["predict", "--task", "x"]) == ["predict", "--task", "x"]
+    assert run_command(["train", "x", "--task", "grpah"]) == 2
+    assert "--task must be one of sequence, align" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from graph_oracles import enumerate_graph
 from sklearn.base import clone
 
+from partwise.estimation.base import load_model
 from partwise.exceptions import InputError
 from partwise.graphs.markov_network import MarkovNetwork
 from partwise.structures import FactorGraph, Graph
@@ -86,3 +89,21 @@ def test_arrays_and_errors() -> None:
     ]:
         with pytest.raises(InputError, match=words):
             call()
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    """The same answers from a file; values that a file cannot hold are named."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (60, 3))
+    X[:, 2] = X[:, 0] ^ (rng.random(60) < 0.2)
+    model = MarkovNetwork([(0, 2), (1, 2)], l2=0.5).fit(X)
+    path = tmp_path / "network.pw"
+    model.save(path)
+    again = load_model(path)
+    assert isinstance(again, MarkovNetwork) and again.columns_ == model.columns_ and again.states_ == model.states_
+    assert again.marginals({0: 1}) == model.marginals({0: 1}) and again.map() == model.map()
+    assert again.score(X) == model.score(X)
+    with pytest.raises(InputError, match=r"a value of column 0 is \(1, 2\), a tuple"):
+        odd = np.empty((2, 1), object)
+        odd[0, 0], odd[1, 0] = (1, 2), "b"
+        MarkovNetwork([(0,)]).fit(odd).save(path)

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Sequence
 
 from partwise._version import __version__
-from partwise.cli.registry import Command, UsageError, all_commands, find_command
+from partwise.cli.registry import Command, UsageError, all_commands, find_command, training_command
 from partwise.exceptions import PartwiseError
 
 __all__ = ["build_parser", "main"]
@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to stop
     try:
+        arguments = training_command(arguments)
         args = build_parser(arguments).parse_args(arguments)
         name = f"partwise {args.command.name}"
         with warnings.catch_warnings():

@@ -1,8 +1,8 @@
 """Commands by name: what a command is, and where commands are found.
 
 A file of ``partwise/<task>/commands`` that defines ``COMMAND`` is the command of that name: a task registers a command
-by putting a file there. Other packages add theirs as entry points of the group ``partwise.commands``, each a
-:class:`Command`.
+by putting a file there. A command named ``NAME-train`` is what ``partwise train --task NAME`` runs, too. Other packages
+add theirs as entry points of the group ``partwise.commands``, each a :class:`Command`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from pathlib import Path
 
 from partwise.exceptions import PartwiseError
 
-__all__ = ["GROUP", "Command", "UsageError", "all_commands", "builtin_names", "find_command"]
+__all__ = [
+    "GROUP",
+    "Command",
+    "UsageError",
+    "all_commands",
+    "builtin_names",
+    "find_command",
+    "training_command",
+    "training_tasks",
+]
 
 GROUP = "partwise.commands"
 
@@ -82,6 +91,40 @@ def all_commands() -> list[Command]:
     """Every command, in the order of the help."""
     found = {name: command for name in builtin_names() if (command := find_command(name)) is not None}
     return sorted({**_plugged_in(), **found}.values(), key=lambda command: (command.rank, command.name))
+
+
+def training_tasks() -> list[str]:
+    """What ``partwise train --task`` may name: sequences, and the tasks with a ``…-train`` command of their own."""
+    names = {*builtin_names(), *_plugged_in()}
+    return ["sequence", *sorted(name.removesuffix("-train") for name in names if name.endswith("-train"))]
+
+
+def training_command(arguments: list[str]) -> list[str]:
+    """``train --task NAME …`` as the command line of that task's own command; other command lines as they are.
+
+    Examples
+    --------
+    >>> training_command(["train", "a.jsonl", "--task", "graph", "-q"])
+    ['graph-train', 'a.jsonl', '-q']
+    """
+    first = next((k for k, word in enumerate(arguments) if not word.startswith("-")), None)
+    if first is None or arguments[first] != "train":
+        return arguments
+    rest, task = [], "sequence"
+    words = iter(arguments)
+    for word in words:
+        if word == "--task":
+            task = next(words, "")
+        elif word.startswith("--task="):
+            task = word.removeprefix("--task=")
+        else:
+            rest.append(word)
+    known = training_tasks()
+    if task not in known:
+        raise UsageError(f"--task must be one of {', '.join(known)}; got {task!r}")
+    if task != "sequence":
+        rest[first] = f"{task}-train"
+    return rest
 
 
 def _plugged_in() -> dict[str, Command]:

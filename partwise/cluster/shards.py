@@ -155,8 +155,12 @@ def dense(gradient: Any) -> Floats:
 
 def shard_facts(problem: Problem, memory: Any, common: Any, own: Any) -> dict[str, Any]:
     """What an objective says of itself."""
-    names = ("dim", "m", "oracles", "convex", "nonnegative", "guarantee", "bounded")
+    names = ("dim", "m", "oracles", "convex", "nonnegative", "guarantee", "bounded", "loose")
     return {name: getattr(problem, name) for name in names}
+
+
+def shard_unconverged(problem: Problem, memory: Any, common: Any, own: Any) -> int | None:
+    return problem.unconverged
 
 
 def shard_losses(problem: Problem, memory: Any, theta: Floats, own: Any) -> Floats:
@@ -180,8 +184,15 @@ class ShardedObjective:
         self.oracles: frozenset[str] = frozenset.intersection(*(fact["oracles"] for fact in facts))
         self.convex = all(fact["convex"] for fact in facts)
         self.bounded = all(fact["bounded"] for fact in facts)
+        self.loose = any(fact["loose"] for fact in facts)
         self.nonnegative: NDArray[np.bool_] | None = first["nonnegative"]
         self.guarantee: str = first["guarantee"]
+
+    @property
+    def unconverged(self) -> int | None:
+        """Instances for which iterative inference did not converge when last asked; None where none iterates."""
+        found = [count for count in self.runner.each(shard_unconverged, None) if count is not None]
+        return sum(found) if found else None
 
     def losses(self, theta: Floats) -> Floats:
         """L_i(θ) of every instance, shard after shard."""

@@ -2,4 +2,5 @@
 
 KINDS = {
     "graph-labeler": "partwise.graphs.labeler",
+    "markov-network": "partwise.graphs.markov_network",
 }

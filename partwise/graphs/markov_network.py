@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from partwise.exceptions import InputError, ParameterError
+from partwise.estimation.base import StoredModel, params_from_json, params_to_json
+from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.structures.factor_graph import FactorGraph
 from partwise.structures.graphs.model import Graph
 
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-class MarkovNetwork(BaseEstimator):
+class MarkovNetwork(StoredModel, BaseEstimator):
     """p(y) ∝ exp( Σ_v θ_v(y_v) + Σ_C θ_C(y_C) ) with θ of largest likelihood, less a Gaussian prior:
 
         max_θ Σ_rows log p(known values of the row) − l2/2 ‖θ‖².
@@ -60,6 +61,8 @@ class MarkovNetwork(BaseEstimator):
     {0: 'sun', 1: 'dry'}
     """
 
+    kind = "markov-network"
+
     def __init__(
         self,
         cliques: Sequence[Sequence[Hashable]],
@@ -85,16 +88,7 @@ class MarkovNetwork(BaseEstimator):
         columns, table = _columns(X)
         self.columns_ = columns
         self.states_ = {name: self._states_of(name, values) for name, values in zip(columns, table, strict=True)}
-        number = {name: v for v, name in enumerate(columns)}
-        for c, clique in enumerate(self.cliques):
-            for name in clique:
-                if name not in number:
-                    raise InputError(f"clique {c} names column {name!r}; the table has {columns}")
-        sizes = [len(self.states_[name]) for name in columns]
-        scopes = [tuple(number[name] for name in clique) for clique in self.cliques]
-        self._space = FactorGraph(
-            [Graph(sizes, [scope for scope in scopes if len(scope) > 1])], inference=self.inference
-        )
+        self._space = self._make_space()
         codes = self._codes(X)
         rows, counts = np.unique(codes, axis=0, return_counts=True)
         whole = (rows >= 0).all(axis=1)
@@ -127,6 +121,16 @@ class MarkovNetwork(BaseEstimator):
                 stacklevel=2,
             )
         return self
+
+    def _make_space(self) -> FactorGraph:
+        number = {name: v for v, name in enumerate(self.columns_)}
+        for c, clique in enumerate(self.cliques):
+            for name in clique:
+                if name not in number:
+                    raise InputError(f"clique {c} names column {name!r}; the table has {self.columns_}")
+        sizes = [len(self.states_[name]) for name in self.columns_]
+        scopes = [tuple(number[name] for name in clique) for clique in self.cliques]
+        return FactorGraph([Graph(sizes, [scope for scope in scopes if len(scope) > 1])], inference=self.inference)
 
     def _states_of(self, name: Hashable, values: list[Any]) -> list[Any]:
         seen = list(dict.fromkeys(value for value in values if not _missing(value)))
@@ -230,6 +234,47 @@ class MarkovNetwork(BaseEstimator):
                 value = self._space.marginals(0, np.where(self._mask(row), self.theta_, -np.inf))[0]
             total += count * (value - log_z)
         return total / len(codes)
+
+    # ----------------------------------------------------------------------------------------------
+    # Storage
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Settings, columns and their values as JSON, weights as an array."""
+        check_is_fitted(self, "theta_")
+        settings = {name: getattr(self, name) for name in ("l2", "inference", "max_iter", "tol")}
+        header = {
+            "params": params_to_json(settings),
+            "columns": [_plain(name, "the name of a column") for name in self.columns_],
+            "states": [
+                [_plain(value, f"a value of column {name!r}") for value in self.states_[name]] for name in self.columns_
+            ],
+            "cliques": [[self.columns_.index(name) for name in clique] for clique in self.cliques],
+            "converged": self.converged_,
+            "iterations": int(self.n_iter_),
+        }
+        return header, {"theta": self.theta_}
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> MarkovNetwork:
+        """The network of a stored state, ready to be asked."""
+        columns = list(header["columns"])
+        cliques = [[columns[v] for v in clique] for clique in header["cliques"]]
+        states = dict(zip(columns, map(list, header["states"]), strict=True))
+        model = cls(cliques, states=states, **params_from_json(header["params"]))
+        model.columns_, model.states_ = columns, states
+        model.theta_, model._space = np.asarray(arrays["theta"], float), model._make_space()
+        model.converged_, model.n_iter_ = bool(header["converged"]), int(header["iterations"])
+        if model.theta_.shape != (model._space.n_parts(0),):
+            raise StorageError(f"there are {len(model.theta_)} weights; the graph has {model._space.n_parts(0)} parts")
+        return model
+
+
+def _plain(value: Any, what: str) -> Any:
+    """A value that JSON gives back as it was; an error names any other."""
+    found = value.item() if isinstance(value, np.generic) else value
+    if isinstance(found, str | int | float | bool):
+        return found
+    raise InputError(f"{what} is {value!r}, a {type(value).__name__}; a file holds strings and numbers only")
 
 
 def _missing(value: Any) -> bool:

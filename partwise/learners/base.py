@@ -257,7 +257,7 @@ class _Bound:
     """A learner with its problem, as the loop wants it; corrects what is known by the guarantee of the oracle.
 
     A cut or a dual point is made of what the oracle attained, so it holds for exact, outer and inner oracles alike. A
-    primal needs an upper bound: an inner oracle without one gives none, an outer one that stops early has one of its own.
+    primal needs an upper bound: an inner oracle without one gives none, an outer one that stops early has its own.
     Where the guarantee is "none", nothing holds.
     """
 
@@ -285,6 +285,9 @@ class _Bound:
 
     def certify(self, known: dict[str, Any], theta: Floats, best_dual: float) -> str:
         problem = self.problem
+        left = problem.unconverged
+        if left is not None:
+            known["extra"] = {**known.get("extra", {}), "unconverged": left}
         if problem.guarantee in ("exact", "outer") and not problem.loose:
             return ""
         objective, dual = known.get("objective"), known.get("dual")

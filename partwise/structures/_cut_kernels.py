@@ -17,7 +17,7 @@ from partwise.exceptions import InputError
 from partwise.structures._maxflow import ORPHAN, PARENT, SOURCE, TREE, activate, adopt, grow_forest, maximum_flow, root
 from partwise.structures.base import argmax, part_count, work_size
 
-__all__ = ["CutSpace", "best_labels", "node_margins"]
+__all__ = ["CutSpace", "best_labels", "node_margins", "refuse_edge"]
 
 
 class CutSpace(NamedTuple):
@@ -61,7 +61,8 @@ def may_be(space, i, j, label):
 
 @kernel
 def fill_capacities(scores, allowed, order, terminal, room):
-    """terminal, room ← the capacities of the cut; False if some node may have no label.
+    """terminal, room ← the capacities of the cut. Returns −1; −2 where some node may have no label; or an edge whose
+    ends would rather differ, as it was given.
 
     Plain arrays as arguments: a pack that travels through a call per node costs more than the cut.
     """
@@ -75,21 +76,30 @@ def fill_capacities(scores, allowed, order, terminal, room):
             if allowed[two * j + one] == 0:
                 other = -np.inf
         if zero == -np.inf and other == -np.inf:
-            return False
+            return -2
         terminal[j] = other - zero
-    wrong = False
+    wrong = -1
     for e in range(np.uintp(order.shape[0])):
         price = -scores[two * n + np.uintp(order[e])]
         if not price >= 0.0:
-            wrong = True
+            wrong = np.int64(order[e])
         room[two * e] = price
         room[two * e + one] = price
-    if wrong:
-        raise InputError(
-            "the score of an edge whose ends differ is above 0: the model is not submodular (eq. 2.4). "
-            "Learn with nonnegative edge features and weights ≥ 0, or use an inference that allows repulsion."
-        )
-    return True
+    return wrong
+
+
+@kernel
+def refuse_edge(i, edge, ends, order):
+    """An error that names an edge whose ends would rather differ, from inside a learner, too."""
+    for e in range(order.shape[0]):
+        if order[e] == edge:
+            j, k = np.int64(ends[2 * e]), np.int64(ends[2 * e + 1])
+            raise InputError(
+                "edge " + str(np.int64(edge)) + " of instance " + str(np.int64(i)) + ", between nodes " + str(j)
+                + " and " + str(k) + ", scores above 0 where they differ: the model is not submodular "
+                "(eq. 2.4). Learn with nonnegative edge features and weights ≥ 0, or use an inference that allows "
+                "repulsion."
+            )  # fmt: skip
 
 
 @kernel
@@ -100,7 +110,10 @@ def best_labels(space, i, scores, terminal, room):
     allowed = space.allowed
     if allowed.shape[0] > 0:
         allowed = allowed[2 * space.node_offsets[i] : 2 * space.node_offsets[i + 1]]
-    if not fill_capacities(scores, allowed, order, terminal, room):
+    fault = fill_capacities(scores, allowed, order, terminal, room)
+    if fault >= 0:
+        refuse_edge(i, fault, ends, order)
+    if fault == -2:
         terminal[:] = 0.0
         _, forest = maximum_flow(start, neighbor, arc, ends, terminal, room)
         return np.inf, forest

@@ -173,6 +173,42 @@ def push_across(start, neighbor, arc, terminal, room):
 
 
 @kernel
+def push_over_two(start, neighbor, arc, terminal, room):
+    """Send what fits from source to sink over two arcs; returns the flow. After ``push_across``: short paths are most
+    of all, and cost no trees."""
+    total, one = 0.0, np.uintp(1)
+    for j in range(np.uintp(terminal.shape[0])):
+        left = terminal[j]
+        if left <= 0.0:
+            continue
+        for p in range(np.uintp(start[j]), np.uintp(start[j + one])):
+            a, m = np.uintp(arc[p]), np.uintp(neighbor[p])
+            if not room[a] > 0.0 or terminal[m] < 0.0:
+                continue
+            for q in range(np.uintp(start[m]), np.uintp(start[m + one])):
+                k = neighbor[q]
+                if terminal[k] < 0.0:
+                    b = np.uintp(arc[q])
+                    amount = min(min(left, room[a]), min(room[b], -terminal[k]))
+                    if amount == np.inf:
+                        return amount
+                    if amount > 0.0:
+                        left -= amount
+                        room[a] -= amount
+                        room[a ^ one] += amount
+                        room[b] -= amount
+                        room[b ^ one] += amount
+                        terminal[k] += amount
+                        total += amount
+                        if not (left > 0.0 and room[a] > 0.0):
+                            break
+            if not left > 0.0:
+                break
+        terminal[j] = left
+    return total
+
+
+@kernel
 def fill_path(ends, terminal, room, nodes, orphans, bridge):
     """Send what fits along source → … → tail of ``bridge`` → head → … → sink; returns (amount, number of orphans).
 
@@ -365,6 +401,8 @@ def maximum_flow(start, neighbor, arc, ends, terminal, room):
     """(flow, forest) of a network as in ``grow_forest``; flow = inf where it has no bound."""
     forest = new_forest(terminal.shape[0])
     flow = push_across(start, neighbor, arc, terminal, room)
+    if flow < np.inf:
+        flow += push_over_two(start, neighbor, arc, terminal, room)
     if flow < np.inf:
         plant(forest, terminal)
         more, bounded = grow_forest(start, neighbor, arc, ends, terminal, room, forest)

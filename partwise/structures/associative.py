@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import kernel
 from partwise.exceptions import InputError, ParameterError
+from partwise.structures._cut_kernels import refuse_edge
 from partwise.structures._graph_input import NodeAtoms, checked_labels, checked_states, edges_of, pack_graphs
 from partwise.structures._maxflow import SOURCE, TREE, maximum_flow
 from partwise.structures.base import CompiledStructure, Floats, argmax, bound, part_count, work_size
@@ -129,11 +130,10 @@ def _(space, i, scores, work, parts):
     if favourites(space, i, scores, labels) == -np.inf:
         return -np.inf
     for e in range(n_arcs // 2):
-        if not -np.inf < scores[L * n + e] <= 0.0:
-            raise InputError(
-                "the score of an edge whose ends differ is above 0 or −inf: the model is not associative. "
-                "Learn with nonnegative edge features and weights ≥ 0."
-            )
+        if scores[L * n + e] > 0.0:
+            refuse_edge(i, e, ends, order)
+        if scores[L * n + e] == -np.inf:
+            raise InputError("the score of an edge whose ends differ is −inf; α-expansion needs finite scores")
     value = value_of(space, i, scores, ends, order, labels)
     idle, alpha = 0, 0
     while idle < L:

@@ -140,6 +140,10 @@ class Structure(ABC):
         """
         return self.guarantee(oracle)
 
+    def unconverged(self, oracle: str) -> int | None:
+        """Instances for which the last call of an iterative oracle did not converge; None where none iterates."""
+        return None
+
     @abstractmethod
     def __len__(self) -> int:
         """Number of instances."""

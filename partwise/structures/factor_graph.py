@@ -192,7 +192,7 @@ class FactorGraph(CompiledStructure):
     def _make_pack(self) -> Any:
         if self._tree is not None:
             return junction.JunctionSpace(self.graph, self._tree)
-        length, log = len(self.graph.edge_bit) if self.warm_start else 0, np.zeros((len(self), 6))
+        length, log = len(self.graph.edge_bit) if self.warm_start else 0, np.zeros((len(self), relaxed.LOGGED))
         sweeps, steps = (self.max_iter, self.max_iter) if self.max_iter is not None else (200, 1000)
         schedule = Schedule(sweeps, self.tolerance, self.damping, SHARE)
         settings = Ad3Settings(steps, self.tolerance, self.gap, 5, SWEEPS)
@@ -444,6 +444,11 @@ class FactorGraph(CompiledStructure):
         if self.inference == "trw":
             pack = pack.search if oracle == "argmax" else pack.sums
         return np.array(pack.log[:, :4])
+
+    def unconverged(self, oracle: str) -> int | None:
+        if self.inference in ("junction_tree", "branch_and_bound"):
+            return None
+        return int((self.convergence(oracle)[:, 2] == 0).sum())
 
     def relaxation(self, i: int) -> Polytope:
         """The local polytope, over which AD³ optimises: every factor's own hull, agreeing on states of variables."""

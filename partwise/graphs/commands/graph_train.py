@@ -1,4 +1,4 @@
-"""``partwise graph-train``: a labeler of the nodes of graphs from a file of graphs."""
+"""``partwise train --task graph``, or ``graph-train``: a labeler of the nodes of graphs from a file of graphs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from partwise.cli.registry import Command, UsageError
 from partwise.cli.settings import loss, option
 
 EXAMPLES = """
+partwise train --task graph train.jsonl --model scenes.pw
 partwise graph-train train.jsonl --save scenes.pw
 partwise graph-train train.jsonl --dev dev.jsonl --save scenes.pw --C 0.1 --report report.html
 partwise graph-train train.jsonl --save tables.pw --interaction full --inference trw --loss crf
@@ -20,7 +21,9 @@ partwise graph-train train.jsonl --save tables.pw --interaction full --inference
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("train", metavar="TRAIN", help="one graph per line, as JSON with nodes, edges and labels")
-    parser.add_argument("--save", "-o", metavar="FILE", help="where to write the model (required)")
+    parser.add_argument(
+        "--save", "-o", "--model", "-m", metavar="FILE", dest="save", help="where to write the model (required)"
+    )
     parser.add_argument("--dev", metavar="FILE", help="held-out graphs: the best pass is kept")
     parser.add_argument("--report", metavar="FILE", help="with --dev: write an HTML report")
     group = parser.add_argument_group("model")

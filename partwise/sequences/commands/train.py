@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import STATUS, note, percent, print_json, size_of, tell
 from partwise.cli.engine import engine_of
-from partwise.cli.registry import Command, UsageError
+from partwise.cli.registry import Command, UsageError, training_tasks
 from partwise.cli.settings import add_settings, gather
 from partwise.exceptions import FormatError, ParameterError, unknown_name
 from partwise.sequences.commands._files import USUAL, Converted, FileLayout, convert_labels
@@ -28,6 +28,7 @@ partwise train train.txt -m chunker.pw --checkpoint run.ckpt --report report.htm
 partwise train train.pack -m chunker.pw --workers 4
 partwise train train.pack -m chunker.pw --scheduler tcp://head:8786 --checkpoint run.ckpt
 partwise train --config chunker.toml --C 0.5
+partwise train --task graph scenes.jsonl --model scenes.pw
 """
 
 # What to use where --templates is not given, by the name of the label column.
@@ -39,6 +40,10 @@ _CONSTRUCTOR = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--task", metavar="NAME", default="sequence",
+        help=f"what to train: {', '.join(training_tasks())} (default: sequence; others have options of their own)",
+    )  # fmt: skip
     add_settings(parser)
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress, only the result")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

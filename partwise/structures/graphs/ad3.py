@@ -31,9 +31,9 @@ __all__ = ["Ad3Settings", "price_bound", "solve_relaxation"]
 
 AHEAD = 1.5  # over-relaxation: copies count this much more than what p was
 STRUCTURE_SET = 40  # outputs that the active set of a structured factor may hold
-REVIEW = 5  # iterations between two looks at η, which follows the ratio of the residuals
-CHANGE = 1.5  # by which η changes at most
+CHANGE = 1.5  # by which η changes at most at a time
 STEADY = 1.2  # residuals that differ by less leave η as it is
+REACH = 50.0  # how far η may go from the unit
 
 
 class Ad3Settings(NamedTuple):
@@ -88,11 +88,20 @@ def solve_tables(space, i, local, links, eta, lam, p, scratch, point, copies, su
 
 
 @kernel
-def solve_relaxation(space, i, extra, bits, local, links, settings, eta, lam, more, p, primal):
+def review_due(iteration):
+    """Whether η may change: often at first, then seldom, in the end never, or nothing would have to converge."""
+    return (iteration % 5 == 0 and iteration <= 100) or (iteration % 50 == 0 and iteration <= 1000)
+
+
+@kernel
+def solve_relaxation(space, i, extra, bits, local, links, settings, unit, eta, before, lam, more, p, primal):
     """Runs AD³ from the multipliers λ; p ← relaxed bits. Returns (bound, iterations, residual, η).
 
-    ``primal`` is a score that some output attains (−inf where none is known): a bound that meets it ends the search.
-    ``more`` are multipliers of ``extra``, a structured factor over ``bits`` (see ``messages``).
+    ``unit`` is a typical difference of scores, ``before`` the number of earlier iterations. η follows the ratio of the
+    residuals. They are the distances of the copies from p, and of p from what it was, the latter times η/unit where
+    that is more: a large η makes p move slowly however far λ has to go. ``primal`` is a score that some output attains
+    (−inf where none is known): a bound that meets it ends the search. ``more`` are multipliers of ``extra``, a
+    structured factor over ``bits`` (see ``messages``).
     """
     n_edges, n_bits = lam.shape[0], p.shape[0]
     size = part_count(extra, i)
@@ -133,7 +142,7 @@ def solve_relaxation(space, i, extra, bits, local, links, settings, eta, lam, mo
             more[r] -= eta * (AHEAD * near[r] + (1.0 - AHEAD) * old[b] - p[b])
             gap_primal += (near[r] - p[b]) * (near[r] - p[b])
         gap_primal, gap_dual = np.sqrt(gap_primal / max(weight, 1.0)), np.sqrt(gap_dual / max(weight, 1.0))
-        residual = max(gap_primal, gap_dual)
+        residual = max(gap_primal, max(1.0, eta / unit) * gap_dual)
         done = residual <= settings.tolerance
         if done or iteration % settings.every == 0 or iteration == settings.max_iter:
             bound = price_bound(space, i, local, links, lam, point, scratch)
@@ -145,9 +154,9 @@ def solve_relaxation(space, i, extra, bits, local, links, settings, eta, lam, mo
             best = min(best, bound)
             if done or best - primal <= settings.gap * (1.0 + abs(best)):
                 return best, iteration, residual, eta
-        if iteration % REVIEW == 0:
+        if review_due(before + iteration):
             ratio = np.sqrt(max(gap_primal, 1e-300) / max(gap_dual, 1e-300))
             if not 1.0 / STEADY <= ratio <= STEADY:
-                eta *= min(max(ratio, 1.0 / CHANGE), CHANGE)
+                eta = min(max(eta * min(max(ratio, 1.0 / CHANGE), CHANGE), unit / REACH), unit * REACH)
                 point[:] = np.nan
     return best, settings.max_iter, residual, eta

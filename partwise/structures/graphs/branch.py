@@ -14,7 +14,7 @@ from partwise._compile import kernel
 from partwise.structures.graphs.ad3 import Ad3Settings
 from partwise.structures.graphs.domains import open_states, propagate
 from partwise.structures.graphs.pack import GraphSpace, violated, write_output
-from partwise.structures.graphs.relaxed import RelaxedSpace
+from partwise.structures.graphs.relaxed import LOGGED, RelaxedSpace
 from partwise.structures.graphs.search import dive
 from partwise.structures.oracles import argmax
 
@@ -70,7 +70,7 @@ def branch_and_bound(
     edges = slice(int(graph.edge_start[graph.slot_start[a]]), int(graph.edge_start[graph.slot_start[b]]))
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     memory = np.zeros(len(graph.edge_bit))
-    space = RelaxedSpace(graph, settings, memory, np.zeros((len(graph.node_start) - 1, 4)))
+    space = RelaxedSpace(graph, settings, memory, np.zeros((len(graph.node_start) - 1, LOGGED)))
     parts, work, spare = np.empty(len(scores)), np.empty(0), np.empty(len(scores))
     best: NDArray[np.int64] | None = None
     value, nodes = -np.inf, 0
@@ -84,9 +84,9 @@ def branch_and_bound(
         memory[edges] = multipliers
         masked = scores.copy()
         masked[: starts[-1]][closed != 0] = -np.inf
-        level = argmax(space, i, masked, work, parts)
-        if level == -np.inf:
+        if argmax(space, i, masked, work, parts) == -np.inf:
             return
+        level = space.log[i, 3]
         y = _round(graph, i, masked, parts, starts)
         attained = write_output(graph, i, y, masked, spare) if violated(graph, i, y) < 0 else -np.inf
         if attained > value:

@@ -198,10 +198,10 @@ def untouched(space, i, scores, open_atoms):
     for r in range(open_atoms.shape[0]):
         if open_atoms[r] == 0:
             return False
+    closed = 0
     for r in range(open_atoms.shape[0], graph_parts(space, i)):
-        if scores[r] == -np.inf:
-            return False
-    return True
+        closed += scores[r] == -np.inf
+    return closed == 0
 
 
 @kernel

@@ -18,12 +18,17 @@ from partwise.structures.graphs.sequential import descend_bound, node_visits, sm
 from partwise.structures.graphs.subproblems import factor_scratch
 from partwise.structures.oracles import argmax, bound, marginals, part_count, work_size
 
-__all__ = ["BoundsSpace", "RelaxedSpace", "relax", "round_bits"]
+__all__ = ["LOGGED", "BoundsSpace", "RelaxedSpace", "relax", "round_bits"]
 
 SWEEPS = 4  # of sequential messages at one temperature
 PLAIN = 4  # rounds of maxima before messages are smoothed
 COOLINGS = 6  # temperatures, each half of the last
 LAST = 4  # rounds of maxima after that, at most
+
+
+#: What is kept of a call: iterations, residual, status (2 certified best, 1 converged, 0 neither), bound, attained
+#: score, sum of the scores.
+LOGGED = 6
 
 
 class RelaxedSpace(NamedTuple):
@@ -32,8 +37,7 @@ class RelaxedSpace(NamedTuple):
     graph: GraphSpace
     settings: Ad3Settings
     memory: NDArray[np.float64]  # (E,) multipliers of the last call, or (0,) to start afresh every time
-    #: (n, 6): iterations, residual, 2 certified best, 1 converged, 0 neither; bound, attained score, sum of the scores
-    log: NDArray[np.float64]
+    log: NDArray[np.float64]  # (n, LOGGED)
 
 
 class BoundsSpace(NamedTuple):
@@ -126,7 +130,8 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
         level, value = start_multipliers(
             graph, i, local, links, theta, scores, settings, constant + known, lam, p, y, spare
         )
-    eta = 0.5 * score_scale(local, theta)
+    unit = score_scale(local, theta)
+    eta = 0.5 * unit
     chunk = 5
     while True:
         if level < np.inf and level - value <= settings.gap * (1.0 + abs(level)):
@@ -135,7 +140,7 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
         piece = Ad3Settings(limit, settings.tolerance, settings.gap, settings.every, 0)
         primal = value - constant - known
         low, more, residual, eta = solve_relaxation(
-            graph, i, NoStructure(0), nothing, local, links, piece, eta, lam, none, p, primal
+            graph, i, NoStructure(0), nothing, local, links, piece, unit, eta, done, lam, none, p, primal
         )
         level = min(level, low + constant + known)
         done += more

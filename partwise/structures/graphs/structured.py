@@ -71,8 +71,9 @@ def relax_pairs(space, i, scores, settings, parts):
     scale = 0.0
     for r in range(part_count(extra, i) + graph.factor_start[i + 1] - first):
         scale += abs(scores[r]) / (n + graph.factor_start[i + 1] - first)
+    unit = max(scale, 1e-12)
     level, iterations, residual, _ = solve_relaxation(
-        graph, i, extra, bits, local, live_links(graph, i, local), settings, max(scale, 1e-12), lam, more, p, -np.inf
+        graph, i, extra, bits, local, live_links(graph, i, local), settings, unit, unit, 0, lam, more, p, -np.inf
     )
     for r in range(n):
         parts[r] = min(max(p[r], 0.0), 1.0)
