@@ -16,7 +16,7 @@ import scipy.optimize
 from partwise.structures import FactorGraph, Graph
 from partwise.structures.graphs import model
 
-STEPS = (1, 5, 10, 20, 40, 80, 160, 320, 640)
+STEPS = (1, 5, 10, 20, 25, 30, 40, 60, 80, 160, 240, 320, 480, 640, 960, 1280)
 
 
 def grid(side: int, states: int) -> Graph:
@@ -49,6 +49,16 @@ def logical(rng: np.random.Generator, n: int) -> Graph:
     return Graph(np.full(n, 2), [], hard)
 
 
+def scattered(rng: np.random.Generator, n: int) -> Graph:
+    """n binary variables in n hard factors of six literals drawn from all of them: nothing is local."""
+    hard = []
+    for k in range(n):
+        names = rng.choice(n, size=6, replace=False).tolist()
+        kinds = [model.at_most_one(names), model.budget(names, 2), model.or_output(names[:-1], names[-1])]
+        hard.append(kinds[k % 3])
+    return Graph(np.full(n, 2), [], hard)
+
+
 def highs(space: FactorGraph, scores: np.ndarray) -> tuple[float, float]:
     polytope = space.relaxation(0)
     below = (polytope.below, polytope.limit) if polytope.below.shape[0] else (None, None)
@@ -76,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", type=int, default=30)
     parser.add_argument("--variables", type=int, default=6000)
+    parser.add_argument("--scattered", type=int, nargs="*", default=[3000, 10_000])
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     picture, rules = grid(args.side, 5), logical(rng, args.variables)
@@ -85,14 +96,20 @@ def main() -> None:
             picture,
             rng.normal(size=picture.states.sum() + 25 * picture.n_factors),
         ),
-        f"logic, {args.variables} variables, {len(rules.hard)} factors": (rules, rng.normal(size=rules.states.sum())),
+        f"logic, {args.variables} variables, {len(rules.hard)} local factors": (
+            rules,
+            rng.normal(size=rules.states.sum()),
+        ),
     }
+    for size in args.scattered:
+        wild = scattered(rng, size)
+        cases[f"logic, {size} variables, {size} scattered factors"] = (wild, rng.normal(size=2 * size))
     FactorGraph([grid(2, 3)], inference="ad3").argmax(0, np.zeros(12 + 36))  # compile
-    print(f"{'case':45} {'HiGHS s':>9} {'AD³ s':>9} {'ratio':>7} {'bound off by':>13} {'iterations':>11}")
+    print(f"{'case':48} {'HiGHS s':>9} {'AD³ s':>9} {'ratio':>7} {'bound off by':>13} {'iterations':>11}")
     for name, (graph, scores) in cases.items():
         value, slow = highs(FactorGraph([graph], inference="ad3"), scores)
         quick, distance, steps = ad3(graph, scores, value)
-        print(f"{name:45} {slow:9.3f} {quick:9.4f} {slow / quick:7.1f} {distance:13.1e} {steps:11d}")
+        print(f"{name:48} {slow:9.3f} {quick:9.4f} {slow / quick:7.1f} {distance:13.1e} {steps:11d}")
 
 
 if __name__ == "__main__":

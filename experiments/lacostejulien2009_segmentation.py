@@ -98,7 +98,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
     problem = model.problem(*parts.train)
     problem.losses(np.zeros(problem.dim))  # compiles
     if method == "reg-path":
-        return {**counts, **reg_path(problem, context.quick)}
+        return {**counts, **reg_path(model, problem, parts, context.quick)}
     hinge = GraphLabeler(scale=False, n_jobs=2, loss="svm")
     learners: dict[str, Learner] = {
         "dual-ex": Extragradient(radius=np.inf, max_passes=passes, step="fixed", average="all"),
@@ -171,16 +171,29 @@ def node_only(parts: Split) -> dict[str, Any]:
     return {"C": C, "validation_error": tried[C][0], "test_error": tried[C][1]}
 
 
-def reg_path(problem: Any, quick: bool) -> dict[str, Any]:
-    """Norm and hinge loss of the optimum for every C, by clarabel; and the optimal value with its dual bound."""
-    norm, hinge, dual = [], [], []
+def reg_path(model: GraphLabeler, problem: Any, parts: Split, quick: bool) -> dict[str, Any]:
+    """Norm, hinge loss and errors of the optimum for every C, by clarabel; and the dual bound of its value."""
+    scorers = [model._make_score(*parts.validation), model._make_score(*parts.test)]
+    norm, hinge, dual, errors = [], [], [], []
     for C in PATH[2:6] if quick else PATH:
         result = JointQP(C=C).fit(problem)
         assert result.certificate is not None
         norm.append(float(np.linalg.norm(result.theta)))
         hinge.append(float(problem.losses(result.theta).sum()))
         dual.append(problem.m * float(result.certificate.dual))
-    return {"C": list(PATH[2:6] if quick else PATH), "norm": norm, "hinge": hinge, "dual": dual}
+        errors.append([1.0 - score(result.theta) for score in scorers])
+    validation, test = np.array(errors).T.tolist()
+    best = int(np.argmin(validation))
+    return {
+        "C": list(PATH[2:6] if quick else PATH),
+        "norm": norm,
+        "hinge": hinge,
+        "dual": dual,
+        "validation": validation,
+        "test": test,
+        "validation_error": validation[best],
+        "test_error": test[best],
+    }
 
 
 def floor(path: dict[str, Any], norm: Any) -> Any:
@@ -195,17 +208,16 @@ def table(cells: list[Cell], context: Context) -> str:
     for cell in cells:
         s, r = cell.settings, cell.result
         above = None
-        if s["size"] == "reduced" and "test" in r:
+        if s["size"] == "reduced" and "test" in r and s["method"] != "reg-path":
             above = f"{float(np.min(np.array(r['hinge']) - floor(paths[s['data']], r['norm']))):.3g}"
-        if s["method"] != "reg-path":
-            rows.append(
-                [s["data"], s["size"], s["method"], r["nodes"], r["edges"], f"{100 * r['validation_error']:.2f}",
-                 f"{100 * r['test_error']:.2f}", None if "norm" not in r else f"{r['norm'][-1]:.2f}",
-                 None if "hinge" not in r else f"{r['hinge'][-1]:.0f}", above,
-                 None if "seconds" not in r else f"{r['training_seconds']:.0f}",
-                 None if "seconds" not in r else f"{r['training_cpu']:.0f}",
-                 None if "seconds" not in r else f"{r['memory_growth']:.0f}"]
-            )  # fmt: skip
+        rows.append(
+            [s["data"], s["size"], s["method"], r["nodes"], r["edges"], f"{100 * r['validation_error']:.2f}",
+             f"{100 * r['test_error']:.2f}", None if "norm" not in r else f"{r['norm'][-1]:.2f}",
+             None if "hinge" not in r else f"{r['hinge'][-1]:.0f}", above,
+             None if "seconds" not in r else f"{r['training_seconds']:.0f}",
+             None if "seconds" not in r else f"{r['training_cpu']:.0f}",
+             None if "seconds" not in r else f"{r['memory_growth']:.0f}"]
+        )  # fmt: skip
     head = ["data", "size", "method", "nodes", "edges", "validation error, %", "test error, %", "last norm",
             "last hinge loss", "least height above the path", "s", "CPU s", "MB grown since pass 5"]  # fmt: skip
     text = markdown_table(head, rows)
@@ -219,25 +231,26 @@ def table(cells: list[Cell], context: Context) -> str:
 
 
 def draw(figure: Any, cells: list[Cell], context: Context) -> None:
-    data = cells[0].settings["data"]
-    panels = figure.subplots(2, 2).ravel()
-    size = "reduced"
-    for cell in cells:
-        s, r = cell.settings, cell.result
-        if s["data"] != data or s["size"] != size:
-            continue
-        if s["method"] == "reg-path":
-            panels[0].plot(r["norm"], r["hinge"], "k.-", label="reg-path")
-        elif "norm" in r:
-            panels[0].plot(r["norm"], r["hinge"], label=s["method"])
-            panels[1].plot(range(1, len(r["norm"]) + 1), r["norm"], label=s["method"])
-            panels[2].plot(r["norm"], 100 * np.array(r["validation"]), label=s["method"])
-            panels[3].plot(r["norm"], 100 * np.array(r["test"]), label=s["method"])
-    labels = [("‖w‖", "hinge loss"), ("iteration", "‖w‖"), ("‖w‖", "validation error, %"), ("‖w‖", "test error, %")]
-    for panel, (x, y) in zip(panels, labels, strict=True):
-        panel.set_xlabel(x)
-        panel.set_ylabel(y)
-    panels[0].legend()
+    """Figure 2.7 for every data set: hinge loss, norm, validation and test error on the reduced scans."""
+    sources = list(dict.fromkeys(cell.settings["data"] for cell in cells))
+    figure.set_size_inches(14, 3.5 * len(sources))
+    for row, data in zip(figure.subplots(len(sources), 4, squeeze=False), sources, strict=True):
+        for cell in cells:
+            s, r = cell.settings, cell.result
+            if s["data"] != data or s["size"] != "reduced" or "hinge" not in r:
+                continue
+            style = "k.-" if s["method"] == "reg-path" else "-"
+            row[0].plot(r["norm"], r["hinge"], style, label=s["method"])
+            if s["method"] != "reg-path":
+                row[1].plot(range(1, len(r["norm"]) + 1), r["norm"], style, label=s["method"])
+            row[2].plot(r["norm"], 100 * np.array(r["validation"]), style, label=s["method"])
+            row[3].plot(r["norm"], 100 * np.array(r["test"]), style, label=s["method"])
+        labels = [("‖w‖", "hinge loss"), ("iteration", "‖w‖"), ("‖w‖", "validation error, %"), ("‖w‖", "test error, %")]
+        for panel, (x, y) in zip(row, labels, strict=True):
+            panel.set_xlabel(x)
+            panel.set_ylabel(y)
+        row[0].set_title(data)
+        row[0].legend()
 
 
 def shown(cells: list[Cell], context: Context) -> list[tuple[str, list[tuple[str, NDArray[np.uint8]]]]]:

@@ -237,6 +237,19 @@ def test_quick_variants(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("name", "pictures"), [("horses", 12 * 5), ("lacostejulien2009-segmentation", 2 * 4)])
+def test_reports_hold_pictures(name: str, pictures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Input, truth and answers of twelve images; two scans by height, truth, answer and errors."""
+    pytest.importorskip("skimage", reason="superpixels need scikit-image")
+    pytest.importorskip("clarabel", reason="the regularisation path needs clarabel")
+    monkeypatch.delenv("PARTWISE_EXPERIMENTS", raising=False)
+    result = run_experiment(name, quick=True, out=tmp_path, data=tmp_path / "nowhere")
+    page = Path(result["files"]["report"]).read_text("utf-8")
+    assert page.count("data:image/png;base64,") == pictures
+    assert ("<table" in page and "test error" in page) or "pixel accuracy" in page
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_real_experiments_say_what_data_they_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PARTWISE_EXPERIMENTS", raising=False)
     with pytest.raises(InputError, match=r"conll2003/eng\.testb: the CoNLL-2003 shared task"):

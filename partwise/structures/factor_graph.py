@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partwise.exceptions import InputError, ParameterError, SolverError, unknown_name
+from partwise.exceptions import InputError, SolverError
 from partwise.structures._graph_input import NodeAtoms
 from partwise.structures.base import CompiledStructure, Floats, Polytope, Solution, score_of
-from partwise.structures.graphs import belief, domains, junction, mean_field, relaxed
-from partwise.structures.graphs.ad3 import Ad3Settings
+from partwise.structures.graphs import domains
 from partwise.structures.graphs.branch import branch_and_bound
-from partwise.structures.graphs.contradiction import contradiction
-from partwise.structures.graphs.forests import spanning_forests
+from partwise.structures.graphs.contradiction import contradiction, evidence_row
+from partwise.structures.graphs.engines import ENGINES, check_settings, make_pack
+from partwise.structures.graphs.forests import Forests, spanning_forests
 from partwise.structures.graphs.junction_tree import Tree, build_tree, too_wide
-from partwise.structures.graphs.messages import Schedule
 from partwise.structures.graphs.model import Graph
 from partwise.structures.graphs.pack import pack_graphs, violated
 from partwise.structures.graphs.search import dive, run_gibbs, whole_output
@@ -27,28 +26,6 @@ from partwise.structures.registry import register_structure
 __all__ = ["ENGINES", "FactorGraph"]
 
 Ints = NDArray[np.int64]
-
-
-SWEEPS = 100  # of sequential messages before AD³, at most
-SHARE = 0.1  # of the largest residual: factors with less wait for a later sweep
-
-
-class Engine(NamedTuple):
-    """What an inference engine answers, and how good its answers are."""
-
-    guarantees: Mapping[str, str]  # of oracles that are not exact
-    words: str
-
-
-#: The engines by name.
-ENGINES = {
-    "junction_tree": Engine({}, "exact, for graphs of small treewidth"),
-    "loopy_bp": Engine({"argmax": "none", "marginals": "none"}, "belief propagation; exact on trees"),
-    "trw": Engine({"argmax": "outer", "marginals": "outer"}, "log Z and the best score are never below the truth"),
-    "mean_field": Engine({"argmax": "inner", "marginals": "inner"}, "log Z is never above the truth"),
-    "branch_and_bound": Engine({}, "the best output by branch and bound on AD³"),
-    "ad3": Engine({"argmax": "outer"}, "the linear relaxation, certified where it is tight"),
-}
 
 
 class FactorGraph(CompiledStructure):
@@ -131,22 +108,9 @@ class FactorGraph(CompiledStructure):
         for i, graph in enumerate(self.graphs):
             if not isinstance(graph, Graph):
                 raise InputError(f"instance {i} is no Graph but {type(graph).__name__}")
-        if inference != "auto" and inference not in ENGINES:
-            raise unknown_name("inference", inference, ["auto", *ENGINES])
-        if max_table < 2:
-            raise ParameterError("max_table", "FactorGraph", "at least 2", max_table)
-        if max_iter is not None and max_iter < 1:
-            raise ParameterError("max_iter", "FactorGraph", "at least 1", max_iter)
-        if not tolerance > 0:
-            raise ParameterError("tolerance", "FactorGraph", "a positive number", tolerance)
-        if not gap >= 0:
-            raise ParameterError("gap", "FactorGraph", "a number ≥ 0", gap)
-        if not 0 <= damping < 1:
-            raise ParameterError("damping", "FactorGraph", "in [0, 1)", damping)
-        if n_trees < 1:
-            raise ParameterError("n_trees", "FactorGraph", "at least 1", n_trees)
-        if time_limit is not None and not time_limit > 0:
-            raise ParameterError("time_limit", "FactorGraph", "a positive number of seconds", time_limit)
+        limit = np.inf if time_limit is None else time_limit
+        numbers = {"tolerance": tolerance, "gap": gap, "damping": damping, "n_trees": n_trees, "time_limit": limit}
+        check_settings(inference, max_table, max_iter, numbers)
         self.time_limit = time_limit
         self.max_table, self.n_trees, self.warm_start = int(max_table), int(n_trees), bool(warm_start)
         self.max_iter, self.tolerance, self.gap, self.damping = max_iter, float(tolerance), float(gap), float(damping)
@@ -154,6 +118,12 @@ class FactorGraph(CompiledStructure):
         self._check_feasible()
         self.inference = self._choose(inference)
         self._pack = self._make_pack()
+
+    def _make_pack(self) -> Any:
+        return make_pack(
+            self.graph, self.inference, self._tree, self._forests, max_iter=self.max_iter, tolerance=self.tolerance,
+            gap=self.gap, damping=self.damping, warm_start=self.warm_start,
+        )  # fmt: skip
 
     def _allowed(self, allowed: Sequence[ArrayLike] | None) -> NDArray[np.uint8] | None:
         if allowed is None:
@@ -178,6 +148,7 @@ class FactorGraph(CompiledStructure):
     def _choose(self, inference: str) -> str:
         """The engine, with what it prepares once."""
         self._tree: Tree | None = None
+        self._forests: Forests | None = None
         if inference in ("auto", "junction_tree"):
             self._tree, reason = build_tree(self.graph, self.max_table)
             if self._tree is not None:
@@ -188,22 +159,6 @@ class FactorGraph(CompiledStructure):
         if inference in ("loopy_bp", "trw"):
             self._forests = spanning_forests(self.graph, 1 if inference == "loopy_bp" else self.n_trees)
         return inference
-
-    def _make_pack(self) -> Any:
-        if self._tree is not None:
-            return junction.JunctionSpace(self.graph, self._tree)
-        length, log = len(self.graph.edge_bit) if self.warm_start else 0, np.zeros((len(self), relaxed.LOGGED))
-        sweeps, steps = (self.max_iter, self.max_iter) if self.max_iter is not None else (200, 1000)
-        schedule = Schedule(sweeps, self.tolerance, self.damping, SHARE)
-        settings = Ad3Settings(steps, self.tolerance, self.gap, 5, SWEEPS)
-        if self.inference == "mean_field":
-            return mean_field.MeanFieldSpace(self.graph, schedule, log)
-        search = relaxed.RelaxedSpace(self.graph, settings, np.zeros(length), log)
-        if self.inference in ("ad3", "branch_and_bound"):
-            return search
-        weighted = self.inference == "trw"
-        sums = belief.MessageSpace(self.graph, self._forests, schedule, weighted, np.zeros(length), np.zeros_like(log))
-        return relaxed.BoundsSpace(search, sums) if weighted else sums
 
     @property
     def pack(self) -> Any:
@@ -238,11 +193,9 @@ class FactorGraph(CompiledStructure):
         return ENGINES[self.inference].guarantees.get(oracle, "exact")
 
     def certifies(self, oracle: str) -> str:
-        """What certificates may rest on.
+        """AD³'s parts are a point of the local polytope, its bound holds: a certificate of the relaxation.
 
-        Without hard factors the parts of AD³ are a point of the local polytope, and its bound is one whenever it stops:
-        a certificate of the relaxation. With hard factors the parts satisfy them only within the tolerance, and
-        tree-reweighted messages are a gradient only where they have converged: nothing is certified.
+        Not so with hard factors, which hold within the tolerance only, nor for messages that have not converged.
         """
         claimed = self.guarantee(oracle)
         return "none" if claimed == "outer" and (oracle != "argmax" or self.constrained) else claimed
@@ -256,31 +209,14 @@ class FactorGraph(CompiledStructure):
 
         ``evidence`` has a dict {variable: state or states} for every instance.
         """
-        rows = []
-        for i, known in enumerate(evidence):
-            start = np.append(0, np.cumsum(self.graphs[i].states))
-            row = np.ones(start[-1], bool)
-            if len(self.graph.allowed):
-                first = self.graph.atom_start[self.graph.node_start[i]]
-                row = self.graph.allowed[first : first + start[-1]] != 0
-            for v, states in known.items():
-                if not 0 <= v < len(self.graphs[i].states):
-                    raise InputError(f"evidence on variable {v} of instance {i}, which has {len(start) - 1} variables")
-                keep = np.zeros(start[v + 1] - start[v], bool)
-                wanted = np.atleast_1d(np.asarray(states))
-                if wanted.dtype.kind not in "iu" or wanted.min() < 0 or wanted.max() >= len(keep):
-                    raise InputError(f"evidence on variable {v} of instance {i}: {states} is no state of {len(keep)}")
-                keep[wanted] = True
-                row[start[v] : start[v + 1]] &= keep
-            rows.append(row)
-        return self._with(rows)
+        return self._with([evidence_row(self.graph, i, known) for i, known in enumerate(evidence)])
 
     def _with(self, rows: Sequence[NDArray[np.bool_]]) -> FactorGraph:
         """This structure with other evidence; what was prepared for its engine is kept."""
         flat = np.concatenate([np.zeros(0, bool), *rows]).astype(np.uint8)
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.graph = self.graph._replace(allowed=flat)
+        other.graph = self.graph._replace(allowed=flat, settled=self.graph.settled.copy())
         other._check_feasible()
         other._pack = other._make_pack()
         return other
@@ -390,7 +326,7 @@ class FactorGraph(CompiledStructure):
 
     def solve(self, i: int, scores: ArrayLike) -> Solution:
         """An output of large score with a bound of every other's; with ``branch_and_bound`` the best of all."""
-        values, _, parts = self._checked_scores(i, scores)
+        values = self._checked_scores(i, scores)
         if self.inference == "branch_and_bound":
             found = branch_and_bound(self.graph, i, values, self._pack.settings, self.time_limit)
             if found.states is None:
@@ -401,19 +337,18 @@ class FactorGraph(CompiledStructure):
             return Solution(self.encode(i, found.states), found.value, found.bound, status)
         if self.guarantee("argmax") != "outer":
             return super().solve(i, values)
-        ceiling = self.bound(i, values)
-        parts = super().argmax(i, values)
+        ceiling, parts = self.bound(i, values), super().argmax(i, values)
         output = self.encode(i, self.decode(i, parts))
         attained = score_of(values, output)
         return Solution(output, attained, ceiling, "optimal" if np.array_equal(output, parts) else "rounded")
 
-    def _checked_scores(self, i: int, scores: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    def _checked_scores(self, i: int, scores: ArrayLike) -> Floats:
         values = np.ascontiguousarray(scores, float)
         if values.shape != (self.n_parts(i),):
             raise InputError(f"scores of instance {i} have shape {values.shape}; expected ({self.n_parts(i)},)")
         if np.isnan(values).any() or np.isposinf(values).any():
             raise InputError(f"scores of instance {i} hold NaN or +inf at part {int(np.argmax(~(values < np.inf)))}")
-        return values, np.zeros(0), np.zeros(len(values))
+        return values
 
     def gibbs_chain(
         self, i: int, scores: ArrayLike, size: int, rng: np.random.Generator, *, burn_in: int = 100, thin: int = 1
@@ -422,7 +357,7 @@ class FactorGraph(CompiledStructure):
 
         It needs nothing but finite scores, but hard factors may keep it from reaching every output.
         """
-        values, _, _ = self._checked_scores(i, scores)
+        values = self._checked_scores(i, scores)
         open_atoms, reason = np.ones(self.n_atoms(i), np.uint8), np.full(self.n_atoms(i), -1, np.int64)
         y = np.zeros(len(self.graphs[i].states), np.int64)
         tight = domains.open_states(self.graph, i, values, open_atoms)

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise.structures.graphs.domains import literal_status, open_states, propagate, revise_logic
 from partwise.structures.graphs.forests import Forests
+from partwise.structures.graphs.free_energy import free_energy
 from partwise.structures.graphs.logic import AND_PAIR, HARD_TABLE, NODE, SATISFIED, TABLE, logic_best
 from partwise.structures.graphs.messages import (
     NoStructure,
     Schedule,
     factor_incoming,
-    free_energy,
     make_scratch,
     run_messages,
     start_beliefs,

@@ -1,14 +1,39 @@
-"""Hard factors that cannot all hold, in words."""
+"""Evidence, and hard factors that cannot all hold with it, in words."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from partwise.exceptions import InputError
 from partwise.structures.graphs.domains import open_states, propagate
 from partwise.structures.graphs.model import Graph
 from partwise.structures.graphs.pack import GraphSpace, atom_count, graph_parts
 
-__all__ = ["contradiction"]
+__all__ = ["contradiction", "evidence_row"]
+
+
+def evidence_row(space: GraphSpace, i: int, known: Mapping[int, Any]) -> NDArray[np.bool_]:
+    """The atoms of instance i that are left once {variable: state, or those it may have} is known."""
+    nodes = slice(int(space.node_start[i]), int(space.node_start[i + 1]) + 1)
+    start = space.atom_start[nodes] - space.atom_start[nodes.start]
+    row = np.ones(start[-1], bool)
+    if len(space.allowed):
+        first = space.atom_start[nodes.start]
+        row = space.allowed[first : first + start[-1]] != 0
+    for v, states in known.items():
+        if not 0 <= v < len(start) - 1:
+            raise InputError(f"evidence on variable {v} of instance {i}, which has {len(start) - 1} variables")
+        keep = np.zeros(start[v + 1] - start[v], bool)
+        wanted = np.atleast_1d(np.asarray(states))
+        if wanted.dtype.kind not in "iu" or wanted.min() < 0 or wanted.max() >= len(keep):
+            raise InputError(f"evidence on variable {v} of instance {i}: {states} is no state of {len(keep)}")
+        keep[wanted] = True
+        row[start[v] : start[v + 1]] &= keep
+    return row
 
 
 def contradiction(space: GraphSpace, graph: Graph, i: int) -> str | None:

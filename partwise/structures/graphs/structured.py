@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise.structures.graphs.ad3 import solve_relaxation
+from partwise.structures.graphs.free_energy import free_energy, node_normaliser
 from partwise.structures.graphs.local import live_links, local_tables
 from partwise.structures.graphs.logic import AND_PAIR
-from partwise.structures.graphs.messages import free_energy, make_scratch, node_normaliser, run_messages
+from partwise.structures.graphs.messages import make_scratch, run_messages
 from partwise.structures.graphs.pack import GraphSpace
 from partwise.structures.oracles import marginals, part_count, work_size
 

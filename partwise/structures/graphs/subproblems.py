@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise.structures.graphs.logic import AND_PAIR, logic_best, logic_project
+from partwise.structures.graphs.logic import AND_PAIR, logic_best
+from partwise.structures.graphs.logic_project import logic_project
 from partwise.structures.graphs.quadratic import active_set_table, best_config, pair_closed_form
 
 __all__ = ["FactorScratch", "clauses_bound", "factor_scratch", "load_table", "project_clauses", "solve_table",

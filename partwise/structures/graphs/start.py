@@ -1,0 +1,134 @@
+"""Where AD³ starts: multipliers from sequential messages, or from an earlier call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partwise._compile import kernel
+from partwise.structures.graphs.ad3 import price_bound
+from partwise.structures.graphs.pack import violated, write_output
+from partwise.structures.graphs.sequential import descend_bound, node_visits, smooth_tables
+from partwise.structures.graphs.subproblems import factor_scratch
+
+__all__ = ["center_multipliers", "score_scale", "start_bits", "start_multipliers"]
+
+SWEEPS = 4  # of sequential messages at one temperature
+PLAIN = 4  # rounds of maxima before messages are smoothed
+COOLINGS = 6  # temperatures, each half of the last
+LAST = 4  # rounds of maxima after that, at most
+
+
+@kernel
+def start_bits(graph, i, open_atoms, p):
+    """p ← uniform over open states."""
+    bit_base, atom_base = graph.bit_start[graph.node_start[i]], graph.atom_start[graph.node_start[i]]
+    for v in range(graph.node_start[i], graph.node_start[i + 1]):
+        states, first = graph.atom_start[v + 1] - graph.atom_start[v], graph.atom_start[v] - atom_base
+        left = 0
+        for x in range(states):
+            left += open_atoms[first + x]
+        b = graph.bit_start[v] - bit_base
+        if states == 2:
+            p[b] = 0.5 * open_atoms[first + 1] if left == 2 else float(open_atoms[first + 1])
+        elif states > 2:
+            for x in range(states):
+                p[b + x] = open_atoms[first + x] / left
+
+
+@kernel
+def score_scale(local, theta):
+    """A typical difference of scores, from which η starts."""
+    total, count = 0.0, 0
+    for b in range(theta.shape[0]):
+        if local.fixed[b] < 0 and local.degree[b] > 0:
+            total += abs(theta[b])
+            count += 1
+    for k in range(local.table.shape[0]):
+        if local.table[k] > -np.inf:
+            total += abs(local.table[k])
+            count += 1
+    return total / count if total > 0 else 1.0
+
+
+@kernel
+def start_multipliers(graph, i, local, links, theta, scores, settings, offset, lam, p, y, spare):
+    """λ and p from sequential messages; returns (bound, score of the output y that they chose, or −inf).
+
+    First maxima; where they do not settle the matter and all factors are tables, smooth messages whose temperature
+    falls, and maxima again. The multipliers with the least bound count. ``offset`` is the score of what is settled.
+    """
+    scratch, visits = factor_scratch(graph, i, local), node_visits(graph, i, local)
+    rest, phi, point = np.zeros(theta.shape[0]), np.zeros(lam.shape[0]), np.empty(lam.shape[0])
+    trial, prices = np.zeros(y.shape[0], np.int64), np.empty(lam.shape[0])
+    smooth = np.empty(local.table.shape[0])
+    level, value = np.inf, -np.inf
+    for b in range(theta.shape[0]):
+        if local.fixed[b] < 0:
+            rest[b] = theta[b]
+    scale = score_scale(local, theta)
+    for stage in range(min(PLAIN + COOLINGS + LAST, settings.sweeps // SWEEPS)):
+        temperature = scale * 0.25 * 0.5 ** (stage - PLAIN) if PLAIN <= stage < PLAIN + COOLINGS else 0.0
+        if temperature > 0:
+            smooth_tables(local, temperature, smooth)
+        descend_bound(graph, i, local, links, visits, scratch, temperature, smooth, SWEEPS, phi, rest, trial)
+        if temperature > 0:
+            continue
+        for e in range(lam.shape[0]):
+            b = links.bit[e]
+            prices[e] = phi[e] + rest[b] / local.degree[b] - local.share[b] if b >= 0 else 0.0
+        bound = offset + price_bound(graph, i, local, links, prices, point, scratch)
+        slow = level - bound <= 1e-5 * (1.0 + abs(bound))
+        if bound < level:
+            level = bound
+            lam[:] = prices
+        settle(graph, i, local, theta, trial)
+        if violated(graph, i, trial) < 0:
+            score = write_output(graph, i, trial, scores, spare)
+            if score > value:
+                value = score
+                y[:] = trial
+        if level - value <= settings.gap * (1.0 + abs(level)):
+            break
+        if (slow and stage >= PLAIN) or (visits.logical and (slow or stage == PLAIN - 1)):
+            break
+    first, bit_base = graph.node_start[i], graph.bit_start[graph.node_start[i]]
+    for v in range(first, graph.node_start[i + 1]):
+        b, bits = graph.bit_start[v] - bit_base, graph.bit_start[v + 1] - graph.bit_start[v]
+        if bits == 1:
+            p[b] = trial[v - first]
+        else:
+            for x in range(bits):
+                p[b + x] = 1.0 if x == trial[v - first] else 0.0
+    return level, value
+
+
+@kernel
+def settle(graph, i, local, theta, y):
+    """y ← what is fixed, and the better state of variables in no factor; other states stay."""
+    first, bit_base = graph.node_start[i], graph.bit_start[graph.node_start[i]]
+    for v in range(first, graph.node_start[i + 1]):
+        b = graph.bit_start[v] - bit_base
+        if graph.bit_start[v + 1] - graph.bit_start[v] == 1:
+            if local.fixed[b] >= 0:
+                y[v - first] = local.fixed[b]
+            elif local.degree[b] == 0:
+                y[v - first] = 1 if theta[b] > 0 else 0
+
+
+@kernel
+def center_multipliers(graph, i, local, lam):
+    """Σ_e λ_e = 0 at every bit, as the bound needs; multipliers of an earlier call may belong to other free bits."""
+    bit_base = graph.bit_start[graph.node_start[i]]
+    first = graph.factor_start[i]
+    edge_base = graph.edge_start[graph.slot_start[first]]
+    sums = np.zeros(local.fixed.shape[0])
+    for e in range(lam.shape[0]):
+        b = graph.edge_bit[e + edge_base] - bit_base
+        if local.fixed[b] < 0 and local.kind[graph.edge_factor[e + edge_base] - first] != 0:
+            sums[b] += lam[e]
+        else:
+            lam[e] = 0.0
+    for e in range(lam.shape[0]):
+        b = graph.edge_bit[e + edge_base] - bit_base
+        if local.fixed[b] < 0 and local.kind[graph.edge_factor[e + edge_base] - first] != 0:
+            lam[e] -= sums[b] / local.degree[b]
