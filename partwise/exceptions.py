@@ -13,6 +13,7 @@ from typing import Any
 __all__ = [
     "CapabilityError",
     "ClusterError",
+    "EdgeError",
     "FormatError",
     "InputError",
     "OracleError",
@@ -30,6 +31,26 @@ class PartwiseError(Exception):
 
 class InputError(PartwiseError, ValueError):
     """Data that cannot be learned from or predicted on; names the instance and the token."""
+
+
+class EdgeError(InputError):
+    """An edge whose ends would rather differ, in a model that must be submodular: (edge, instance, its two nodes).
+
+    Compiled code raises it: numbers alone travel safely from there, so the words are found when somebody asks.
+
+    Examples
+    --------
+    >>> str(EdgeError(3, 0, 1, 2))[:68]
+    'edge 3 of instance 0, between nodes 1 and 2, scores above 0 where th'
+    """
+
+    def __str__(self) -> str:
+        edge, instance, first, second = self.args
+        return (
+            f"edge {edge} of instance {instance}, between nodes {first} and {second}, scores above 0 where they "
+            "differ: the model is not submodular (eq. 2.4). Learn with nonnegative edge features and weights ≥ 0, or "
+            "use an inference that allows repulsion."
+        )
 
 
 class FormatError(InputError):

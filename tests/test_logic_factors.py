@@ -10,6 +10,7 @@ from graph_oracles import CONDITIONS
 from numpy.typing import NDArray
 
 from partwise.structures.graphs import logic
+from partwise.structures.graphs.logic_project import logic_project
 from partwise.structures.graphs.quadratic import active_set_table, pair_closed_form
 from partwise.testing import nearest_in_hull
 
@@ -50,7 +51,7 @@ def test_logical_factor(name: str) -> None:
         best = logic.logic_best(KINDS[name], limit, n, a, z)
         assert abs(best - values.max()) < slack and (rows == z).all(axis=1).any() and abs(z @ a - best) < slack
         point = rng.choice([0.5, 1.0, 3.0]) * rng.normal(size=n) + 0.5
-        logic.logic_project(KINDS[name], limit, n, point, z)
+        logic_project(KINDS[name], limit, n, point, z)
         np.testing.assert_allclose(z, nearest_in_hull(rows, point), rtol=0, atol=1e-7)
 
 
@@ -71,7 +72,7 @@ def test_projections_of_long_factors_against_clarabel() -> None:
     for name, (matrix, limit, equal) in rows.items():
         for _ in range(4):
             a, z = rng.normal(size=n) * 0.7, np.empty(n)
-            logic.logic_project(KINDS[name], 7, n, a, z)
+            logic_project(KINDS[name], 7, n, a, z)
             settings = clarabel.DefaultSettings()
             settings.verbose = False
             settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12

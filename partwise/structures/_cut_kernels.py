@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise.exceptions import InputError
+from partwise.exceptions import EdgeError
 from partwise.structures._maxflow import ORPHAN, PARENT, SOURCE, TREE, activate, adopt, grow_forest, maximum_flow, root
 from partwise.structures.base import argmax, part_count, work_size
 
@@ -61,8 +61,8 @@ def may_be(space, i, j, label):
 
 @kernel
 def fill_capacities(scores, allowed, order, terminal, room):
-    """terminal, room ← the capacities of the cut. Returns −1; −2 where some node may have no label; or an edge whose
-    ends would rather differ, as it was given.
+    """terminal, room ← the capacities of the cut. Returns −1; −2 where some node may have no label; or the first
+    edge, as they were given, whose ends would rather differ.
 
     Plain arrays as arguments: a pack that travels through a call per node costs more than the cut.
     """
@@ -81,7 +81,7 @@ def fill_capacities(scores, allowed, order, terminal, room):
     wrong = -1
     for e in range(np.uintp(order.shape[0])):
         price = -scores[two * n + np.uintp(order[e])]
-        if not price >= 0.0:
+        if not price >= 0.0 and (wrong < 0 or order[e] < wrong):
             wrong = np.int64(order[e])
         room[two * e] = price
         room[two * e + one] = price
@@ -93,13 +93,7 @@ def refuse_edge(i, edge, ends, order):
     """An error that names an edge whose ends would rather differ, from inside a learner, too."""
     for e in range(order.shape[0]):
         if order[e] == edge:
-            j, k = np.int64(ends[2 * e]), np.int64(ends[2 * e + 1])
-            raise InputError(
-                "edge " + str(np.int64(edge)) + " of instance " + str(np.int64(i)) + ", between nodes " + str(j)
-                + " and " + str(k) + ", scores above 0 where they differ: the model is not submodular "
-                "(eq. 2.4). Learn with nonnegative edge features and weights ≥ 0, or use an inference that allows "
-                "repulsion."
-            )  # fmt: skip
+            raise EdgeError(np.int64(edge), np.int64(i), np.int64(ends[2 * e]), np.int64(ends[2 * e + 1]))
 
 
 @kernel
