@@ -36,8 +36,6 @@ class InputError(PartwiseError, ValueError):
 class EdgeError(InputError):
     """An edge whose ends would rather differ, in a model that must be submodular: (edge, instance, its two nodes).
 
-    Compiled code raises it: numbers alone travel safely from there, so the words are found when somebody asks.
-
     Examples
     --------
     >>> str(EdgeError(3, 0, 1, 2))[:68]

@@ -269,7 +269,10 @@ class Problem:
 
     def run(self, function: Any, *args: Any) -> Any:
         """Call a kernel: compiled where every pack is, else its Python source."""
-        return (function if self.compiled else getattr(function, "py_func", function))(*args)
+        try:
+            return (function if self.compiled else getattr(function, "py_func", function))(*args)
+        except InputError as error:
+            raise self.space.explain(error) from None
 
     def gold_parts(self) -> Floats:
         """z_1, …, z_m side by side, shape (part_offsets[-1],)."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import maximum_flow
 
-from partwise import Cut, Extragradient, Hamming, JointQP, Perceptron, Problem
+from partwise import AssociativeGraph, Cut, Extragradient, Hamming, JointQP, OneSlack, Perceptron, Problem
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.features.part_rows import PartFeatures
 
@@ -218,11 +218,18 @@ def test_extragradient_reaches_the_quadratic_program_and_keeps_submodularity() -
 
 
 def test_learning_that_leaves_the_cone_is_an_error() -> None:
+    """The edge is named inside a compiled learner, too; binary cuts and α-expansion alike."""
     space, features, labels, _ = noisy_grids(1, 2)
-    problem = Problem(space, features, labels, "svm")
     words = r"edge 0 of instance \d+, between nodes 0 and 1, scores above 0 where they differ: .* not submodular"
+    problem = Problem(space, features, labels, "svm")
     with pytest.raises(InputError, match=words):
         problem.losses(np.array([0.0, 0.0, -1.0]))
+    with pytest.raises(InputError, match=words):
+        OneSlack(C=1.0, max_passes=2).fit(problem, theta=np.array([0.0, 0.0, -1.0]))
+    more = AssociativeGraph([3], [[(1, 2), (0, 1)]], 3)
+    edge = PartFeatures([(np.array([0, 9]), np.zeros((9, 1))), (np.array([0, 2]), np.array([[-1.0], [1.0]]))])
+    with pytest.raises(InputError, match="edge 1 of instance 0, between nodes 0 and 1, scores above 0"):
+        Problem(more, edge, [[0, 1, 2]], "svm").losses(np.array([0.0, 1.0]))
 
 
 def test_graphs_in_pieces() -> None:

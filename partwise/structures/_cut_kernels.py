@@ -7,17 +7,17 @@ an edge. Label 1 is the source side (Greig et al. 1989; Lacoste-Julien eq. 2.5).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise.exceptions import EdgeError
+from partwise.exceptions import EdgeError, InputError
 from partwise.structures._maxflow import ORPHAN, PARENT, SOURCE, TREE, activate, adopt, grow_forest, maximum_flow, root
 from partwise.structures.base import argmax, part_count, work_size
 
-__all__ = ["CutSpace", "best_labels", "node_margins", "refuse_edge"]
+__all__ = ["CutSpace", "best_labels", "named_edge", "node_margins", "refuse_edge"]
 
 
 class CutSpace(NamedTuple):
@@ -31,6 +31,7 @@ class CutSpace(NamedTuple):
     arc: NDArray[np.uint32]  # (2 · edges,)
     order: NDArray[np.uint32]  # (edges,) which of the given edges, and so which part, every edge is
     allowed: NDArray[np.uint8]  # (2 · nodes,) labels that a node may have, or (0,) where all may
+    fault: NDArray[np.int64]  # (2,) instance and edge that were refused, for the error's words; −1 before
 
 
 @part_count.register(CutSpace)
@@ -89,11 +90,22 @@ def fill_capacities(scores, allowed, order, terminal, room):
 
 
 @kernel
-def refuse_edge(i, edge, ends, order):
-    """An error that names an edge whose ends would rather differ, from inside a learner, too."""
-    for e in range(order.shape[0]):
-        if order[e] == edge:
-            raise EdgeError(np.int64(edge), np.int64(i), np.int64(ends[2 * e]), np.int64(ends[2 * e + 1]))
+def refuse_edge(fault, i, edge):
+    """An error for an edge whose ends would rather differ; compiled code has no words, so ``fault`` says which."""
+    fault[0], fault[1] = i, edge
+    raise InputError(
+        "the score of an edge whose ends differ is above 0: the model is not submodular (eq. 2.4). "
+        "Learn with nonnegative edge features and weights ≥ 0, or use an inference that allows repulsion."
+    )
+
+
+def named_edge(fault: NDArray[np.int64], structure: Any, error: InputError) -> InputError:
+    """The same error with the edge that ``fault`` tells of, if it tells of one."""
+    i, edge = fault.tolist()
+    if i < 0:
+        return error
+    fault[:] = -1
+    return EdgeError(edge, i, *structure.edges(i)[edge].tolist())
 
 
 @kernel
@@ -106,7 +118,7 @@ def best_labels(space, i, scores, terminal, room):
         allowed = allowed[2 * space.node_offsets[i] : 2 * space.node_offsets[i + 1]]
     fault = fill_capacities(scores, allowed, order, terminal, room)
     if fault >= 0:
-        refuse_edge(i, fault, ends, order)
+        refuse_edge(space.fault, i, fault)
     if fault == -2:
         terminal[:] = 0.0
         _, forest = maximum_flow(start, neighbor, arc, ends, terminal, room)

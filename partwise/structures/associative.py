@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import kernel
 from partwise.exceptions import InputError, ParameterError
-from partwise.structures._cut_kernels import refuse_edge
+from partwise.structures._cut_kernels import named_edge, refuse_edge
 from partwise.structures._graph_input import NodeAtoms, checked_labels, checked_states, edges_of, pack_graphs
 from partwise.structures._maxflow import SOURCE, TREE, maximum_flow
 from partwise.structures.base import CompiledStructure, Floats, argmax, bound, part_count, work_size
@@ -32,6 +32,7 @@ class AssociativeSpace(NamedTuple):
     order: NDArray[np.uint32]
     allowed: NDArray[np.uint8]  # (L · nodes,), or (0,) where all labels are
     n_labels: int
+    fault: NDArray[np.int64]
 
 
 @part_count.register(AssociativeSpace)
@@ -131,7 +132,7 @@ def _(space, i, scores, work, parts):
         return -np.inf
     for e in range(n_arcs // 2):
         if scores[L * n + e] > 0.0:
-            refuse_edge(i, e, ends, order)
+            refuse_edge(space.fault, i, e)
         if scores[L * n + e] == -np.inf:
             raise InputError("the score of an edge whose ends differ is −inf; α-expansion needs finite scores")
     value = value_of(space, i, scores, ends, order, labels)
@@ -208,7 +209,7 @@ class AssociativeGraph(CompiledStructure):
         graphs = pack_graphs(sizes, edges, "AssociativeGraph", parallel_edges)
         flags = checked_states(allowed, np.diff(graphs.node_offsets), int(n_labels), "AssociativeGraph")
         self.n_labels = int(n_labels)
-        self._pack = AssociativeSpace(*graphs, flags, self.n_labels)
+        self._pack = AssociativeSpace(*graphs, flags, self.n_labels, np.full(2, -1))
 
     @property
     def pack(self) -> AssociativeSpace:
@@ -272,6 +273,9 @@ class AssociativeGraph(CompiledStructure):
             where = f"edge {e} of instance {i}, between nodes {j} and {k}, scores {edge_scores[e]:g} where they differ"
             raise InputError(f"{where}; it must be ≤ 0 and finite")
         return super().argmax(i, scores)
+
+    def explain(self, error: InputError) -> InputError:
+        return named_edge(self._pack.fault, self, error)
 
     def _possible(self, i: int, scores: ArrayLike) -> bool:
         """Whether every node has a label with a finite score."""

@@ -140,6 +140,10 @@ class Structure(ABC):
         """
         return self.guarantee(oracle)
 
+    def explain(self, error: InputError) -> InputError:
+        """An error of compiled code, which has no words for what it found, in more of them."""
+        return error
+
     def unconverged(self, oracle: str) -> int | None:
         """Instances for which the last call of an iterative oracle did not converge; None where none iterates."""
         return None

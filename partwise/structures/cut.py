@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partwise.exceptions import InputError
 from partwise.structures import _cut_project  # noqa: F401, registers the projection
-from partwise.structures._cut_kernels import CutSpace, node_margins
+from partwise.structures._cut_kernels import CutSpace, named_edge, node_margins
 from partwise.structures._graph_input import NodeAtoms, checked_labels, checked_states, edges_of, pack_graphs
 from partwise.structures.base import CompiledStructure, Floats, Polytope
 from partwise.structures.registry import register_structure
@@ -76,7 +76,7 @@ class Cut(CompiledStructure):
     ) -> None:
         graphs = pack_graphs(sizes, edges, "Cut", parallel_edges)
         flags = checked_states(allowed, np.diff(graphs.node_offsets), 2, "Cut")
-        self._pack = CutSpace(*graphs, flags)
+        self._pack = CutSpace(*graphs, flags, np.full(2, -1))
 
     @property
     def pack(self) -> CutSpace:
@@ -188,6 +188,9 @@ class Cut(CompiledStructure):
             )
             equal = scipy.sparse.vstack([equal, fixed], format="csr")
         return Polytope(equal, np.concatenate([np.ones(n), np.zeros(len(barred))]), below, limit)
+
+    def explain(self, error: InputError) -> InputError:
+        return named_edge(self._pack.fault, self, error)
 
     def _refuse(self, i: int, edge_scores: Floats) -> None:
         """Name the edge that is not submodular, before the kernel refuses it."""
