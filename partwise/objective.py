@@ -55,14 +55,6 @@ class Objective(Protocol):
     def bounded(self) -> bool:
         """Whether ``upper_losses`` are upper bounds of the losses."""
 
-    @property
-    def unconverged(self) -> int | None:
-        """Instances for which iterative inference did not converge when last asked; None where none iterates."""
-
-    @property
-    def loose(self) -> bool:
-        """Whether ``upper_losses`` may lie above the losses."""
-
     def losses(self, theta: Floats) -> Floats:
         """L_i(θ) of every instance, as attained by the oracle; shape (m,)."""
 

@@ -18,7 +18,7 @@ from partwise.losses import Loss
 from partwise.problem import Problem
 from partwise.structures.base import score_of
 from partwise.structures.factor_graph import FactorGraph
-from partwise.structures.graphs.model import Graph
+from partwise.structures.graphs.model import Graph, at_most_one
 
 Floats = NDArray[np.float64]
 
@@ -236,8 +236,13 @@ def test_losses_on_given_scores() -> None:
         assert abs((above - below) / (2 * step) - gradient @ direction) < 1e-5
 
 
-@pytest.mark.parametrize(("inference", "guarantee"), [("ad3", "none"), ("trw", "none"), ("junction_tree", "exact")])
-def test_an_engine_that_stops_at_a_tolerance_certifies_nothing(inference: str, guarantee: str) -> None:
+@pytest.mark.parametrize(("inference", "guarantee"), [("ad3", "outer"), ("trw", "outer"), ("junction_tree", "exact")])
+def test_an_engine_that_stops_at_a_tolerance_has_a_bound_of_its_own(inference: str, guarantee: str) -> None:
     space = FactorGraph([Graph([2, 2], [(0, 1)])], inference=inference)
-    problem = Problem(space, MatrixFeatures([np.ones((1, space.n_parts(0)))]), [[0, 1]], "svm")
-    assert problem.guarantee == guarantee and problem.bounded == (guarantee == "exact")
+    features = MatrixFeatures([np.ones((1, space.n_parts(0)))])
+    problem = Problem(space, features, [[0, 1]], "svm")
+    assert problem.guarantee == guarantee and problem.bounded and problem.loose == (guarantee == "outer")
+    if guarantee == "outer":  # hard factors hold only within the tolerance
+        limited = FactorGraph([Graph([2, 2], [(0, 1)], [at_most_one([0, 1])])], inference=inference)
+        problem = Problem(limited, features, [[0, 1]], "svm")
+        assert problem.guarantee == "none" and not problem.bounded
