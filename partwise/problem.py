@@ -386,9 +386,16 @@ class Problem:
         other._threads = Threads(n_threads if self.compiled else 1)
         return other
 
-    def release(self) -> None:
-        """Give up the scratch memory that is kept between calls: one of many problems cannot keep its own."""
-        self._sums = None
+    def exchange(self, sums: Floats | None) -> Floats | None:
+        """Take over another problem's scratch memory, or None, for what is kept here between calls.
+
+        Many problems, worked through one after another, need only one.
+        """
+        fits = (
+            sums is not None and sums.shape[1] == self.dim and len(sums) == min(self.n_threads, len(self._borders) - 1)
+        )
+        mine, self._sums = self._sums, sums if fits else None
+        return mine
 
     def replace_gold(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
         """Put the arrays of gold parts and costs elsewhere: each is replaced by what the function makes of it."""

@@ -36,8 +36,8 @@ from partwise.problem import Problem
 __all__ = ["DualRounds"]
 
 #: Rounds of a pass, at least and at most, and how many instances a group visits in one where that decides.
-ROUNDS = (16, 64)
-VISITS = 32
+ROUNDS = (16, 128)
+VISITS = 16
 MARGIN = 1.2
 
 

@@ -40,7 +40,8 @@ class LocalRunner:
         ]
 
     def total(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        loss, gradient = tree_total(lambda k: shard_total(self.problem(k), theta), 0, len(self.shards))
+        scratch: list[Any] = []
+        loss, gradient = tree_total(lambda k: shard_total(self.problem(k), theta, scratch), 0, len(self.shards))
         return loss, dense(gradient)
 
     def borders(self, groups: int) -> list[int]:

@@ -108,10 +108,11 @@ def halves(first: int, last: int) -> tuple[int, int, int]:
     return first, (first + last) // 2, last
 
 
-def shard_total(problem: Problem, theta: Floats) -> Total:
-    """(Σ L_i, Σ ∇L_i) of one shard."""
+def shard_total(problem: Problem, theta: Floats, scratch: list[Any]) -> Total:
+    """(Σ L_i, Σ ∇L_i) of one shard; ``scratch`` goes from one to the next."""
+    problem.exchange(scratch.pop() if scratch else None)
     loss, gradient = problem.loss_and_gradient(theta)
-    problem.release()
+    scratch.append(problem.exchange(None))
     gradient += 0.0  # no −0: then leaving out a zero changes no bit of a sum
     return loss, gradient
 

@@ -96,7 +96,8 @@ def node_total(run: str, first: int, last: int, theta: NDArray[np.float64]) -> T
     missing = _missing(run, range(first, last))
     if missing:
         return missing
-    loss, gradient = tree_total(lambda k: shard_total(_HELD[run, k].problem, theta), first, last)
+    scratch: list[Any] = []
+    loss, gradient = tree_total(lambda k: shard_total(_HELD[run, k].problem, theta, scratch), first, last)
     return loss, sparse(gradient)
 
 

@@ -35,7 +35,7 @@ from partwise.templates._counts import TemplateCounts
 __all__ = ["SHARD_TOKENS", "file_columns", "is_stream", "pack", "pack_stream"]
 
 #: Tokens of a shard: enough that vectors of weights cost little beside them, few enough for many to fit in memory.
-SHARD_TOKENS = 250_000
+SHARD_TOKENS = 500_000
 
 USUAL = ("word", "pos", "chunk", "ner")
 

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="column files, patterns or addresses (s3://…)")
     parser.add_argument("--out", "-o", metavar="FOLDER", help="the pack to write (required)")
     add_flags(parser, [SETTINGS[name] for name in OWN])
-    parser.add_argument("--shard-tokens", metavar="N", type=int, help="tokens of a shard (default: 250000)")
+    parser.add_argument("--shard-tokens", metavar="N", type=int, help="tokens of a shard (default: 500000)")
     parser.add_argument("--workers", "-w", metavar="N", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--quiet", "-q", action="store_true", help="only the result")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
