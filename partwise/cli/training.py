@@ -18,16 +18,20 @@ __all__ = ["Account", "add_files", "add_learning", "check_files", "learning_sett
 def add_files(parser: argparse.ArgumentParser, train: str, items: str) -> None:
     """TRAIN, --save and --dev; ``train`` says what the file holds, ``items`` what its items are called."""
     parser.add_argument("train", metavar="TRAIN", help=train)
-    parser.add_argument("--save", "-o", metavar="FILE", help="where to write the model (required)")
+    parser.add_argument(
+        "--save", "-o", "--model", "-m", metavar="FILE", dest="save", help="where to write the model (required)"
+    )
     parser.add_argument("--dev", metavar="FILE", help=f"held-out {items}: the best pass is kept")
 
 
 def add_learning(
-    parser: argparse.ArgumentParser, *, learner: str, loss_help: str, C: float, max_passes: int | None
-) -> None:
+    parser: argparse.ArgumentParser, *, learner: str, loss_help: str, C: float, max_passes: int | None,
+    learner_help: str = "",
+) -> None:  # fmt: skip
     """The flags of learning, and --json and --quiet; an empty ``learner`` leaves the choice to the estimator."""
     group = parser.add_argument_group("learning")
-    group.add_argument("--learner", metavar="NAME", default=learner or None, help=f"(default: {learner or 'by loss'})")
+    about = learner_help or f"(default: {learner})"
+    group.add_argument("--learner", metavar="NAME", default=learner or None, help=about)
     group.add_argument("--loss", metavar="L", type=loss, help=loss_help)
     group.add_argument("--set", metavar="NAME=VALUE", type=option, action="append", help="a setting of the learner")
     group.add_argument("--C", "-C", metavar="C", type=float, default=C, help=f"weight of the losses (default: {C:g})")
@@ -81,14 +85,17 @@ def train(
     args: argparse.Namespace, model: Any, read: Callable[[str], Any], sizes: Callable[[Any], dict[str, int]],
     account: Account,
 ) -> int:  # fmt: skip
-    """Read, fit, calibrate, save, score and report; returns the exit status."""
+    """Read, fit, calibrate, save, score and report; returns the exit status.
+
+    What ``read`` returns is X, or a tuple (X, y); held-out data is handed on as it was read.
+    """
     model.check_settings()
     data = read(args.train)
     size = sizes(data)
     note(args, f"{args.train}: " + ", ".join(f"{number} {name}" for name, number in size.items()))
     dev = None if args.dev is None else read(args.dev)
     begin = time.perf_counter()
-    model.fit(data, dev=dev, checkpoint=args.checkpoint)
+    model.fit(*(data if isinstance(data, tuple) else (data,)), dev=dev, checkpoint=args.checkpoint)
     seconds = time.perf_counter() - begin
     result = model.result_
     if result.status == "interrupted" and result.best_step == 0:
