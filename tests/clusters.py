@@ -18,7 +18,7 @@ class Processes:
     """``dask scheduler`` and ``dask worker`` in a folder; ended with the context."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.started = folder, []  # type: ignore[var-annotated]
+        self.folder, self.started, self.workers = folder, [], 0  # type: ignore[var-annotated]
         # every worker imports partwise from where the tests do
         self.environment = {
             **os.environ,
@@ -46,8 +46,15 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
 
-    def add_workers(self, n: int) -> None:
-        """Start that many workers of one thread, each under a nanny that starts it again when it dies."""
+    def have_workers(self, client: Any, n: int) -> None:
+        """Start workers until there are that many, and wait for them."""
+        if n > self.workers:
+            self._add_workers(n - self.workers)
+            self.workers = n
+        client.wait_for_workers(n, timeout=90)
+
+    def _add_workers(self, n: int) -> None:
+        """Workers of one thread, each under a nanny that starts it again when it dies."""
         self._start(
             "worker", self.address, "--nworkers", str(n), "--nthreads", "1", "--no-dashboard", "--local-directory",
             str(self.folder), "--death-timeout", "60",

@@ -39,14 +39,13 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> partwise.Pack:
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     with Processes(tmp_path_factory.mktemp("dask")) as started:
-        started.add_workers(1)
         yield started
 
 
 @pytest.fixture(scope="module")
 def client(processes: Processes) -> Iterator[Any]:
     with distributed.Client(processes.address, timeout=30) as connected:
-        connected.wait_for_workers(1, timeout=60)
+        processes.have_workers(connected, 1)
         yield connected
 
 
@@ -56,12 +55,8 @@ def labeler(passes: int = 12, **settings: Any) -> partwise.SequenceLabeler:
 
 def test_one_two_and_four_workers(pack: partwise.Pack, processes: Processes, client: Any) -> None:
     alone = labeler().fit(pack).theta_
-    have = 1
     for wanted in (1, 2, 4):
-        if wanted > have:
-            processes.add_workers(wanted - have)
-            have = wanted
-        client.wait_for_workers(wanted, timeout=60)
+        processes.have_workers(client, wanted)
         np.testing.assert_array_equal(labeler().fit(pack, engine=client).theta_, alone)
     assert len(client.nthreads()) == 4
     # an address is as good as a client, and data in memory as a pack
@@ -87,7 +82,8 @@ def test_batch_learners(pack: partwise.Pack, client: Any, settings: dict[str, An
     assert together.result_.certificate == alone.result_.certificate
 
 
-def test_workers_die(pack: partwise.Pack, client: Any) -> None:
+def test_workers_die(pack: partwise.Pack, processes: Processes, client: Any) -> None:
+    processes.have_workers(client, 4)
     settings = {"learner_options": {"tolerance": 0.0}}
     alone = labeler(60, **settings).fit(pack)
     rng, killed = random.Random(time.time_ns()), []
@@ -110,7 +106,6 @@ def test_workers_die(pack: partwise.Pack, client: Any) -> None:
     disturbed = labeler(60, **settings).fit(pack, engine=client, callbacks=[begin])
     assert len(set(killed)) == 3
     np.testing.assert_array_equal(disturbed.theta_, alone.theta_)
-    client.wait_for_workers(4, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +113,10 @@ def test_workers_die(pack: partwise.Pack, client: Any) -> None:
     [{"loss": "svm", "learner": "frank_wolfe", "C": 0.01}, {"learner": "perceptron"}],
     ids=["dual_rounds", "mixing"],
 )
-def test_a_worker_dies_with_what_it_knows(pack: partwise.Pack, client: Any, settings: dict[str, Any]) -> None:
-    client.wait_for_workers(4, timeout=60)
+def test_a_worker_dies_with_what_it_knows(
+    pack: partwise.Pack, processes: Processes, client: Any, settings: dict[str, Any]
+) -> None:
+    processes.have_workers(client, 4)
     undisturbed = labeler(3, **settings).fit(pack, engine=client)
     assert undisturbed.result_.trace[-1].extra["groups"] == 4
 
@@ -130,7 +127,6 @@ def test_a_worker_dies_with_what_it_knows(pack: partwise.Pack, client: Any, sett
     disturbed = labeler(3, **settings).fit(pack, engine=client, callbacks=[kill])
     np.testing.assert_array_equal(disturbed.theta_, undisturbed.theta_)
     assert [r.dual for r in disturbed.result_.trace] == [r.dual for r in undisturbed.result_.trace]
-    client.wait_for_workers(4, timeout=60)
 
 
 def test_the_client_dies(pack: partwise.Pack, processes: Processes, tmp_path: Path) -> None:
@@ -236,3 +232,16 @@ def test_topics_on_a_cluster(client: Any) -> None:
     together = LDA(**settings).fit(documents[:200], engine=client)
     assert together.word_topic_counts_.sum() == documents[:200].sum()
     assert together.perplexity(documents[200:]) <= 1.03 * alone.perplexity(documents[200:])
+
+
+def test_grid_search_on_a_cluster(client: Any) -> None:
+    import joblib
+    from sklearn.model_selection import GridSearchCV
+
+    data = load_sample(split="train").without("ner").subset(range(80))
+    X, y = [[row[:2] for row in sentence] for sentence in data.sentences()], data.column("chunk")
+    model = labeler(5, templates=["word[0]", "pos[-1..1]"], columns=("word", "pos"))
+    alone = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    with joblib.parallel_config(backend="dask", scatter=[X]):
+        together = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    np.testing.assert_array_equal(alone.cv_results_["mean_test_score"], together.cv_results_["mean_test_score"])

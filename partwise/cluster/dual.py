@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from partwise._math import dot
-from partwise.cluster.shards import ShardedObjective, dense, sparse
+from partwise.cluster.shards import ShardedObjective, add_to, sparse
 from partwise.exceptions import ClusterError, ParameterError
 from partwise.learners.base import Floats, State
 from partwise.learners.blocks import BlockLearner
@@ -68,10 +68,12 @@ def group_change(before: Floats, carry: dict[str, Any]) -> dict[str, Any]:
     """What a group sends back: Δθ_k, its squared length, and Σ b_i."""
     if carry.get("lost"):
         return carry
-    change = (carry["theta"] - before) / carry["sigma"]
+    change = sparse(carry["theta"] - before)  # a round is short: most weights have not moved
+    values = change[2] if isinstance(change, tuple) else change
+    values /= carry["sigma"]
     return {
-        "change": sparse(change),
-        "square": dot(change, change),
+        "change": change,
+        "square": dot(values, values),
         "constant": carry["constant"],
         "estimate": carry["estimate"],
     }
@@ -158,7 +160,7 @@ class DualRounds(CertifiedLearner):
             return False
         total = np.zeros(problem.dim)
         for part in found:
-            total += dense(part["change"])
+            add_to(total, part["change"])
         state["theta"] = theta + total
         squares = sum(part["square"] for part in found)
         constant = sum(part["constant"] for part in found)

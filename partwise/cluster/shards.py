@@ -24,6 +24,7 @@ __all__ = [
     "ShardRunner",
     "ShardedObjective",
     "Total",
+    "add_to",
     "add_totals",
     "dense",
     "group_borders",
@@ -119,13 +120,9 @@ def shard_total(problem: Problem, theta: Floats, scratch: list[Any]) -> Total:
 
 def add_totals(left: Total, right: Total) -> Total:
     """The sum of two nodes; what the left one consists of is used up."""
-    loss, gradient = left[0] + right[0], dense(left[1])
-    if isinstance(right[1], tuple):
-        _, places, values = right[1]
-        gradient[places] += values
-    else:
-        gradient += right[1]
-    return loss, gradient
+    gradient = dense(left[1])
+    add_to(gradient, right[1])
+    return left[0] + right[0], gradient
 
 
 def tree_total(leaf: Callable[[int], Total], first: int, last: int) -> Total:
@@ -142,6 +139,15 @@ def sparse(gradient: Floats) -> Any:
     if 12 * len(places) >= 8 * len(gradient):
         return gradient
     return len(gradient), places, gradient[places]
+
+
+def add_to(total: Floats, vector: Any) -> None:
+    """total ← total + vector, dense or sparse."""
+    if isinstance(vector, tuple):
+        _, places, values = vector
+        total[places] += values
+    else:
+        total += vector
 
 
 def dense(gradient: Any) -> Floats:
