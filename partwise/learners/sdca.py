@@ -46,7 +46,7 @@ EVALUATIONS = 20
 
 @kernel
 def ascent_pass(
-    data, offsets, order, draws, tree, C, weights, beta, guide, theta, duals, gold, linear, entropies, steps, gaps,
+    data, offsets, order, draws, tree, C, weights, beta, guide, theta, duals, linear, entropies, steps, gaps,
     buffers, kept, scratch,
 ):  # fmt: skip
     """m visits. An instance of weight w has a C of its own, C·w.
@@ -66,8 +66,10 @@ def ascent_pass(
         if guide.shape[0] > 0:
             feature_scores(data.features, i, theta, kept, 0)
         slope = 0.0  # θᵀF_i δ
+        for j in range(data.gold.offsets[i], data.gold.offsets[i + 1]):
+            target[data.gold.numbers[j]] += data.gold.values[j]
         for r in range(n):
-            target[r] = max(target[r] + gold[first + r], 0.0)
+            target[r] = max(target[r], 0.0)
             direction[r] = target[r] - own[r]
             if direction[r] != 0.0:
                 slope += direction[r] * kept[r]
@@ -157,7 +159,7 @@ class SDCA(BlockLearner):
         data = problem.data._replace(loss=problem.loss.pack)  # duals are marginals: the weights go into C
         problem.run(
             ascent_pass, data, problem.part_offsets, order, draws, tree, self.C, self._weights(problem),
-            problem.loss.beta, state["guide"], state["theta"], state["duals"], problem.gold_parts(), state["linear"],
+            problem.loss.beta, state["guide"], state["theta"], state["duals"], state["linear"],
             state["entropies"], state["steps"], state["gaps"], buffers, np.empty_like(buffers.scores),
             np.zeros(problem.dim),
         )  # fmt: skip
