@@ -2,13 +2,13 @@ from partwise._version import __version__ as __version__
 from partwise.alignment.aligner import WordAligner as WordAligner
 from partwise.alignment.generative import GenerativeAligner as GenerativeAligner
 from partwise.batch import Batch as Batch
+from partwise.classification.linear import LinearClassifier as LinearClassifier
 from partwise.costs import ConstituentCost as ConstituentCost
 from partwise.costs import Hamming as Hamming
 from partwise.costs import LabelCost as LabelCost
 from partwise.costs import PartCost as PartCost
 from partwise.data.packs import Pack as Pack
 from partwise.estimation.base import load_model as load_model
-from partwise.estimation.linear import LinearClassifier as LinearClassifier
 from partwise.estimation.structured import StructuredClassifier as StructuredClassifier
 from partwise.graphs.labeler import GraphLabeler as GraphLabeler
 from partwise.graphs.markov_network import MarkovNetwork as MarkovNetwork

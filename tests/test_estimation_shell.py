@@ -51,7 +51,7 @@ def test_every_estimator_has_the_same_parameters() -> None:
     kinds = learned_estimators()
     assert {kind.__name__ for kind in kinds} >= {"SequenceLabeler", "WordAligner", "StructuredClassifier"}
     for kind in kinds:
-        names = set(inspect.signature(kind.__init__).parameters)
+        names = set(kind().get_params())
         assert always <= names and of_a_loss & names in (set(), of_a_loss), kind.__name__
         assert {"dev", "callbacks", "checkpoint"} <= set(inspect.signature(kind.fit).parameters), kind.__name__
         assert kind(n_jobs=-1).check_settings() is None

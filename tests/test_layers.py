@@ -20,7 +20,7 @@ LAYERS = {
     CORE: "structures features learners distributed costs losses gold problem objective batch exceptions",  # and _files
     SHELL: "cluster estimation templates data metrics storage report testing capabilities estimators experiment "
     "progress _atomic _experiment_tables",
-    TASKS: "sequences alignment parsing graphs search topics",
+    TASKS: "classification sequences alignment parsing graphs search topics",
     COMMANDS: "cli __main__",
 }
 LAYER = {name: layer for layer, names in LAYERS.items() for name in names.split()}

@@ -139,7 +139,7 @@ def test_settings_are_checked() -> None:
     for setting, value in (("vertical", 3), ("horizontal", -1), ("threshold", 0.0), ("folds", 0), ("bits", 40)):
         with pytest.raises(ParameterError, match=setting):
             PhraseParser(**{setting: value}).fit(TRAIN)
-    with pytest.raises(InputError, match="no trees"):
+    with pytest.raises(InputError, match="no sentences"):
         PhraseParser().fit([])
     with pytest.raises(InputError, match="a phrase over its words"):
         PhraseParser().fit(list(parse_trees(["(NN a)"])))

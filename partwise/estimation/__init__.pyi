@@ -5,5 +5,4 @@ from partwise.estimation.conduct import Estimator as Estimator
 from partwise.estimation.conduct import check_is_fitted as check_is_fitted
 from partwise.estimation.learned import LearnedEstimator as LearnedEstimator
 from partwise.estimation.learned import cost_for as cost_for
-from partwise.estimation.linear import LinearClassifier as LinearClassifier
 from partwise.estimation.structured import StructuredClassifier as StructuredClassifier

@@ -1,6 +1,5 @@
 """Kinds of model files, and the module that reads each."""
 
 KINDS = {
-    "linear-classifier": "partwise.estimation.linear",
     "structured-classifier": "partwise.estimation.structured",
 }

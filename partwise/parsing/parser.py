@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from partwise.batch import Batch
 from partwise.estimation.base import thread_count
 from partwise.estimation.conduct import check_is_fitted
-from partwise.estimation.learned import LearnedEstimator
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.estimation.results import result_from_json
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners import Learner, Result
-from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.metrics.probabilities import Calibration, calibration
 from partwise.parsing._decoding import RISK, arc_probabilities, best_trees, in_blocks, shaped, tree_log_probabilities
@@ -26,6 +23,7 @@ from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import ArcFeatures, WordEncoder
 from partwise.parsing.gold import Constraint, constrained_trees, gold_trees, part_numbers, relations_of
 from partwise.parsing.metrics import AttachmentScores, attachment_scores
+from partwise.parsing.training import TreebankEstimator
 from partwise.problem import Problem
 from partwise.storage import pack_strings, unpack_strings
 from partwise.structures.arborescence import Arborescence
@@ -42,8 +40,11 @@ class ParsedTree(DependencySentence):
     probability: float = 0.0
 
 
-class DependencyParser(LearnedEstimator):
+class DependencyParser(TreebankEstimator):
     """argmax over trees y of Σ_m θ·f(x, h_m, m, l_m): arc-factored parsing, section 3.2 of Martins et al. (2010).
+
+    ``fit`` takes sentences with trees. Words whose head is ``_`` are parsed freely in training: partial trees, which a
+    loss with γ = 0 can learn from. On held-out sentences LAS counts, or UAS without labels.
 
     Parameters
     ----------
@@ -112,38 +113,6 @@ class DependencyParser(LearnedEstimator):
             if not low <= getattr(self, name) <= high:
                 raise ParameterError(name, "DependencyParser", f"in {low}..{high}", getattr(self, name))
         super().check_settings()
-
-    def fit(
-        self,
-        X: Sequence[DependencySentence],
-        y: None = None,
-        *,
-        dev: Sequence[DependencySentence] | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | os.PathLike[str] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Train on sentences with their trees. Ctrl-C ends training and keeps the best weights so far.
-
-        Words whose head is ``_`` are parsed freely in training: partial trees, which a loss with γ = 0 can learn from.
-
-        Parameters
-        ----------
-        X : sequence of DependencySentence
-        y : ignored
-        dev : sequence of DependencySentence, optional
-            Held-out sentences: the pass of best LAS (UAS without labels) on them is kept.
-        callbacks : of (record, θ) → True to stop
-        checkpoint : path, optional
-            Save the state there after every pass; if it exists, continue from it.
-        sample_weight : (n,), optional
-            How much the loss of each sentence counts: 2 is the sentence twice. A learner that cannot says so.
-        """
-        X = as_list(X, "X")
-        if len(X) == 0:
-            raise InputError("there are no sentences to train on")
-        held_out = None if dev is None else (dev, None)
-        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         self.single_root_, gold = gold_trees(X, self.single_root, projective=self.projective)

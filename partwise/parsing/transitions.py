@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from partwise._threads import Threads
 from partwise.estimation.base import thread_count
@@ -19,11 +18,11 @@ from partwise.estimation.results import result_from_json
 from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners.laso.learner import PackedSearch
-from partwise.learners.loop import Callback
 from partwise.parsing._transition_kernels import ArcHybrid, best_trees
 from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.gold import relations_of
 from partwise.parsing.metrics import attachment_scores
+from partwise.parsing.training import TreebankEstimator
 
 __all__ = ["TransitionParser"]
 
@@ -31,7 +30,7 @@ Floats = NDArray[np.float64]
 FIELDS = ("form", "upos", "xpos")
 
 
-class TransitionParser(SearchedEstimator):
+class TransitionParser(SearchedEstimator, TreebankEstimator):
     """A tree in 2n steps: shift, attach left, attach right, with the y-good steps of a dynamic oracle.
 
     Projective trees only; a gold tree that is not projective is learnt as far as its arcs can be built. Linear time
@@ -92,23 +91,7 @@ class TransitionParser(SearchedEstimator):
             raise ParameterError("row_bits", "TransitionParser", "from 6 to 24", self.row_bits)
         super().check_settings()
 
-    def fit(
-        self,
-        X: Sequence[DependencySentence],
-        y: None = None,
-        *,
-        dev: Sequence[DependencySentence] | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | os.PathLike[str] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Train on sentences with their trees; ``dev``: the pass of best LAS on them is kept."""
-        given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
-        return self._fit(as_list(X, "X"), None, dev=None if dev is None else (dev, None), **given)
-
     def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
-        if len(X) == 0:
-            raise InputError("there are no sentences to train on")
         self.relations_ = relations_of(X)
         self.vocabularies_ = []
         for name in FIELDS:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from partwise.batch import Batch
 from partwise.costs import ConstituentCost
 from partwise.estimation.base import thread_count
 from partwise.estimation.conduct import check_is_fitted
-from partwise.estimation.learned import LearnedEstimator
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.estimation.results import result_from_json
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners import Learner, Result
-from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.parsing.phrases.features import PhraseFeatures
 from partwise.parsing.phrases.metrics import BracketScores, bracket_scores
@@ -28,6 +25,7 @@ from partwise.parsing.phrases.model import Forests, PhraseModel
 from partwise.parsing.phrases.pcfg import check_sentences, check_trees, warn_of_fallbacks
 from partwise.parsing.phrases.storage import model_from_state, model_to_state
 from partwise.parsing.phrases.trees import PhraseTree
+from partwise.parsing.training import TreebankEstimator
 from partwise.problem import Problem
 from partwise.structures.base import score_of
 from partwise.structures.grammar import Grammar
@@ -59,7 +57,7 @@ class RankedTree:
     probability: float
 
 
-class PhraseParser(LearnedEstimator):
+class PhraseParser(TreebankEstimator):
     """argmax over trees y of Σ θ·f(x, A, i, j) + Σ θ·f(x, A → B C, i, m, j): Bartlett et al. (2004), Example 2.
 
     A grammar is read off the trees; its rules have features of the words around their borders instead of
@@ -141,36 +139,6 @@ class PhraseParser(LearnedEstimator):
         if not 8 <= self.bits <= 28:
             raise ParameterError("bits", name, "in 8..28", self.bits)
         super().check_settings()
-
-    def fit(
-        self,
-        X: Sequence[PhraseTree],
-        y: None = None,
-        *,
-        dev: Sequence[PhraseTree] | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | os.PathLike[str] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Train on trees. Ctrl-C ends training and keeps the best weights so far.
-
-        Parameters
-        ----------
-        X : sequence of PhraseTree
-        y : ignored
-        dev : sequence of PhraseTree, optional
-            Held-out trees: the pass of best labelled F1 on them is kept.
-        callbacks : of (record, θ) → True to stop
-        checkpoint : path, optional
-            Save the state there after every pass; if it exists, continue from it.
-        sample_weight : (n,), optional
-            How much the loss of each tree counts: 2 is the tree twice. A learner that cannot says so. The grammar is
-            read off every tree once.
-        """
-        held_out = None if dev is None else (as_list(dev, "dev"), None)
-        return self._fit(
-            as_list(X, "X"), None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight
-        )
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         trees = check_trees(X)

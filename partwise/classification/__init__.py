@@ -1,0 +1,1 @@
+"""One label per row of a matrix."""

@@ -1,0 +1,51 @@
+"""``fit`` of every parser: sentences carry their trees, so there is no y."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from partwise.estimation.learned import LearnedEstimator
+from partwise.estimation.outputs import as_list
+from partwise.exceptions import InputError
+from partwise.learners.base import Callback
+
+__all__ = ["TreebankEstimator"]
+
+
+class TreebankEstimator(LearnedEstimator):
+    """An estimator whose inputs hold their outputs: sentences with trees, or the trees themselves."""
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: None = None,
+        *,
+        dev: Sequence[Any] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train on sentences with their trees. Ctrl-C ends training and keeps the best weights so far.
+
+        Parameters
+        ----------
+        X : sentences with trees, as the class describes them
+        y : ignored
+        dev : the same, optional
+            Held out: the pass of the best score on them is kept.
+        callbacks : functions of (record, θ), optional
+            Called after every pass; True stops training.
+        checkpoint : path, optional
+            Save the state there after every pass; if it exists, continue from it.
+        sample_weight : (n,), optional
+            How much the loss of each sentence counts: 2 is the sentence twice. A learner that cannot says so.
+        """
+        X = as_list(X, "X")
+        if len(X) == 0:
+            raise InputError("there are no sentences to train on")
+        held_out = None if dev is None else (as_list(dev, "dev"), None)
+        return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
