@@ -82,8 +82,7 @@ def main() -> None:
         race("digits 0..16", (raw[0], raw[2]), (raw[1], raw[3]), 1.0, args.repeats)
     if args.only != "digits":
         train, test = newsgroups()
-        for C in (0.1, 1.0):
-            race("newsgroups", train, test, C, args.repeats)
+        race("newsgroups", train, test, 0.1, 1)  # a minute and a half for LinearSVC
 
 
 if __name__ == "__main__":

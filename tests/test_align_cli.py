@@ -98,8 +98,11 @@ def test_unsupervised_in_one_go(capfd: Any, here: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "settings"),
     [
-        (("-m", "model1"), {"model": "model1"}),
-        (("-m", "model2", "--iterations", "2", "--no-agreement"), {"model": "model2", "iterations": 2, "agree": False}),
+        (("--kind", "model1"), {"model": "model1"}),
+        (
+            ("--kind", "model2", "--iterations", "2", "--no-agreement"),
+            {"model": "model2", "iterations": 2, "agree": False},
+        ),
         (("--symmetrise", "union", "--threshold", "0.6"), {"symmetrise": "union", "threshold": 0.6}),
         (("--symmetrise", "grow-diag-final", "--viterbi"), {"symmetrise": "grow-diag-final", "viterbi": True}),
     ],
@@ -280,7 +283,7 @@ def test_help_has_examples(capsys: Any) -> None:
         ),
         (("inspect", "aligner.pw", "--top", "3"), "--top is about the weights of labels, but a 'word-aligner'"),
         (("align", "test.txt", "-m", "aligner.pw", "--threshold", "0.5"), "--threshold is not for trained aligners"),
-        (("align-train", "train.txt", "train.gold"), "missing: where to write the model: --save FILE"),
+        (("align-train", "train.txt", "train.gold"), "missing: where to write the model: --model FILE"),
         (
             ("align-train", "train.txt", "--save", "m.pw"),
             "expected one or two files of pairs and one of gold links, got 1",
@@ -372,6 +375,8 @@ def test_bad_models(capsys: Any, here: Path) -> None:
     (here / "text.pw").write_text("no model")
     assert "not a partwise file" in fails(capsys, "align", "test.txt", "-m", "text.pw")
     message = fails(capsys, "align", "test.txt", "-m", "hmmm")
-    assert message == "hmmm: cannot be read: there is no such file, and it is none of hmm, model2, model1"
+    assert message == "hmmm: cannot be read: there is no such file"
+    message = fails(capsys, "align", "test.txt", "-m", "model1", code=2)
+    assert message == "--model names a model file; a model that is trained here is --kind model1"
     assert "'threshold' parameter" in fails(capsys, "align", "test.txt", "-m", "hmm.pw", "--threshold", "2")
     assert "holds a 'word-aligner', not a sequence labeller" in fails(capsys, "predict", "aligner.pw", "test.txt")

@@ -98,7 +98,7 @@ def test_streams_nbest_and_probabilities(folder: Path, model: Path) -> None:
         (["parse", "missing.conllu", "--model", "MODEL"], "missing.conllu: cannot be read"),
         (["parse", "--model", "MODEL", "--report", "r.html"], "--evaluate"),
         (["parse", "--model", "MODEL", "--nbest", "0"], "--nbest needs a number"),
-        (["parse-train", "TRAIN"], "--save FILE"),
+        (["parse-train", "TRAIN"], "--model FILE"),
         (["parse-train", "TRAIN", "--save", "m.pw", "--patience", "2"], "--dev"),
         (["parse-train", "TRAIN", "--save", "m.pw", "--order", "2", "--projective"], "--projective is for --order 1"),
         (["parse-train", "missing.conllu", "--save", "m.pw"], "missing.conllu: cannot be read"),

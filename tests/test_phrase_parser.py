@@ -185,7 +185,7 @@ def test_commands(tmp_path: Path) -> None:
         (["phrase", tmp_path / "none.txt", "--model", model], "cannot be read"),
         (["phrase", tmp_path / "test.mrg", "--model", model], "test.mrg:1: a bracketed tree"),
         (["phrase", tmp_path / "words.txt", "--model", model, "--evaluate"], "words.txt:1: 'the' outside of brackets"),
-        (["phrase-train", tmp_path / "train.mrg"], "--save FILE"),
+        (["phrase-train", tmp_path / "train.mrg"], "--model FILE"),
     ):
         done = run(*words)
         assert done.code != 0

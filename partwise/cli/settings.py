@@ -10,9 +10,20 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from partwise.cli.registry import UsageError
 from partwise.exceptions import FormatError, ParameterError, unknown_name
 
-__all__ = ["SETTINGS", "Setting", "add_flags", "add_settings", "count", "gather", "read_config"]
+__all__ = [
+    "SETTINGS",
+    "Setting",
+    "add_flags",
+    "add_settings",
+    "count",
+    "gather",
+    "read_config",
+    "settle_model",
+    "truth",
+]
 
 
 class Kind(NamedTuple):
@@ -128,7 +139,7 @@ SETTINGS = {
     setting.name: setting
     for setting in (
         Setting("train", ("train",), "text", "TRAIN", "column file to train on, or a pack; '-' is standard input"),
-        Setting("model", ("--model", "-m"), "text", "FILE", "where to write the model (required)"),
+        Setting("model", ("--model", "-m", "--save"), "text", "FILE", "the model file to write (required)"),
         Setting("dev", ("--dev",), "text", "FILE", "held-out data: the best pass on it is kept"),
         Setting(
             "columns",
@@ -139,6 +150,7 @@ SETTINGS = {
         ),
         Setting("label", ("--label",), "text", "NAME", "the column to learn (default: the last)"),
         Setting("separator", ("--separator",), "text", "S", "between columns (default: white space)"),
+        Setting("encoding", ("--encoding",), "text", "NAME", "of the file, such as latin-1 (default: utf-8)"),
         Setting("comment", ("--comment",), "text", "S", "skip lines between sentences that begin with this"),
         Setting(
             "templates",
@@ -242,6 +254,38 @@ SETTINGS = {
         Setting("scheduler", ("--scheduler",), "text", "ADDRESS", "train on a dask cluster, such as tcp://host:8786"),
     )
 }
+
+
+def add_written_model(parser: argparse.ArgumentParser) -> None:
+    """--model of a command that trains: the model file, which it writes and the other commands read."""
+    flags = ("--model", "-m", "--save", "-o")
+    parser.add_argument(*flags, dest="save", metavar="FILE", help="the model file to write (required)")
+
+
+def add_read_model(parser: argparse.ArgumentParser) -> None:
+    """The model file of a command that reads one: the first argument, or --model; see :func:`settle_model`."""
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="the model file")
+    parser.add_argument("--model", "-m", dest="named_model", metavar="FILE", help="the model file, by name")
+
+
+def settle_model(args: argparse.Namespace, other: str | None = None, default: str | None = None) -> None:
+    """Let ``args.model`` be the model file however it was given; ``other``: the argument after it, with its default.
+
+    Where --model names it, the first argument is no longer the model but what comes after.
+    """
+    if args.named_model is not None:
+        rest = [value for value in (args.model, getattr(args, other) if other else None) if value is not None]
+        if len(rest) > (1 if other else 0):
+            raise UsageError(f"--model names the model file: {rest[0]!r} is one argument too many")
+        args.model = args.named_model
+        if other:
+            setattr(args, other, rest[0] if rest else None)
+    if args.model is None:
+        raise UsageError("missing: the model file")
+    if other and getattr(args, other) is None:
+        if default is None:
+            raise UsageError(f"missing: {other.upper()}")
+        setattr(args, other, default)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

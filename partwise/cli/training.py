@@ -8,19 +8,18 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from partwise.cli.console import STATUS, note, print_json, size_of, tell
+from partwise.cli.console import STATUS, note, print_json, size_of, tell, warn
 from partwise.cli.registry import UsageError
-from partwise.cli.settings import loss, option
+from partwise.cli.settings import add_written_model, loss, option
+from partwise.exceptions import InputError
 
 __all__ = ["Account", "add_files", "add_learning", "check_files", "learning_settings", "train"]
 
 
 def add_files(parser: argparse.ArgumentParser, train: str, items: str) -> None:
-    """TRAIN, --save and --dev; ``train`` says what the file holds, ``items`` what its items are called."""
+    """TRAIN, --model and --dev; ``train`` says what the file holds, ``items`` what its items are called."""
     parser.add_argument("train", metavar="TRAIN", help=train)
-    parser.add_argument(
-        "--save", "-o", "--model", "-m", metavar="FILE", dest="save", help="where to write the model (required)"
-    )
+    add_written_model(parser)
     parser.add_argument("--dev", metavar="FILE", help=f"held-out {items}: the best pass is kept")
 
 
@@ -64,7 +63,7 @@ def check_files(args: argparse.Namespace, items: str) -> None:
     from partwise.storage import check_writable
 
     if args.save is None:
-        raise UsageError("missing: where to write the model: --save FILE")
+        raise UsageError("missing: where to write the model: --model FILE")
     if args.dev is None and (args.patience is not None or args.report is not None):
         raise UsageError(f"--{'patience' if args.report is None else 'report'} needs held-out {items}: --dev")
     for name in ("save", "report", "checkpoint"):
@@ -102,7 +101,10 @@ def train(
         tell(f"partwise {args.command.name}: interrupted before the first pass was complete; nothing is saved")
         return 130
     if dev is not None and hasattr(model, "calibrate"):
-        model.calibrate(dev)
+        try:
+            model.calibrate(dev)
+        except InputError as error:  # a relation that training never saw, say: no reason to lose the model
+            warn(f"probabilities are not calibrated: {error}")
     model.verbose = 0
     model.info_ = {"train": {"file": args.train, **size}}
     model.save(args.save)

@@ -15,7 +15,7 @@ from partwise.exceptions import InputError
 
 EXAMPLES = """
 partwise align pairs.txt > links.txt
-partwise align source.txt target.txt --model model1 --symmetrise grow-diag-final-and
+partwise align source.txt target.txt --kind model1 --symmetrise grow-diag-final-and
 partwise align pairs.txt --raw corpus.en corpus.fr --save hmm.pw --output links.txt
 cat pairs.txt | partwise align --model aligner.pw
 partwise align test.e test.f --model aligner.pw --gold test.wa --report report.html --output links.txt
@@ -40,10 +40,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         "-m",
-        metavar="M",
-        default="hmm",
-        help="hmm, model2 or model1, trained on the pairs; or a model file (default: hmm)",
+        metavar="FILE",
+        help="a model file of partwise align-train, or of --save (default: train one here)",
     )
+    parser.add_argument("--kind", choices=TRAINED, help="the model that is trained on the pairs (default: hmm)")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write the links")
     parser.add_argument(
         "--format", choices=files.FORMATS, help="pharaoh (0-0 1-2, the default), naacl or json (an object a pair)"
@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     check(args)
-    if args.model in TRAINED:
+    if args.model is None:
         pairs = files.read_pairs(args.files)
         gold = None if args.gold is None else files.read_gold(args.gold, pairs)
         model = train(args, pairs)
@@ -100,8 +100,10 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("--gold must be a file")
     if args.json and args.format not in (None, "json"):
         raise UsageError(f"--json and --format {args.format} contradict each other")
-    if args.model not in TRAINED:
-        for name in ("raw", "iterations", "no-agreement", "checkpoint", "save", "workers", "scheduler"):
+    if args.model in TRAINED and not os.path.exists(args.model):
+        raise UsageError(f"--model names a model file; a model that is trained here is --kind {args.model}")
+    if args.model is not None:
+        for name in ("kind", "raw", "iterations", "no-agreement", "checkpoint", "save", "workers", "scheduler"):
             if getattr(args, name.replace("-", "_")) not in (None, False):
                 raise UsageError(f"--{name} is for models that are trained here; {args.model!r} is a file")
     files.check_files([*(args.files), *(args.raw or ()), *([args.gold] if args.gold else ())])
@@ -118,8 +120,8 @@ def train(args: argparse.Namespace, pairs: files.NamedPairs) -> Any:
 
     settings = _joining(args)
     model = GenerativeAligner(
-        model=args.model, iterations=5 if args.iterations is None else args.iterations, agree=not args.no_agreement,
-        n_jobs=args.n_jobs, verbose=int(not args.quiet), **settings,
+        model=args.kind or "hmm", iterations=5 if args.iterations is None else args.iterations,
+        agree=not args.no_agreement, n_jobs=args.n_jobs, verbose=int(not args.quiet), **settings,
     )  # fmt: skip
     model.check_settings()
     bitext = pairs.bitext
@@ -152,8 +154,7 @@ def load(args: argparse.Namespace) -> Any:
     from partwise.estimation.base import load_model
 
     if not os.path.exists(args.model):
-        names = ", ".join(TRAINED)
-        raise InputError(f"{args.model}: cannot be read: there is no such file, and it is none of {names}")
+        raise InputError(f"{args.model}: cannot be read: there is no such file")
     model = load_model(args.model)
     settings = _joining(args)
     if isinstance(model, WordAligner):
@@ -186,7 +187,7 @@ def align_all(args: argparse.Namespace, model: Any, pairs: files.NamedPairs, gol
     if args.report is not None:
         from partwise.alignment.report import alignment_report
 
-        title = f"{args.model} on {os.path.basename(args.gold)}"
+        title = f"{args.model or args.kind or 'hmm'} on {os.path.basename(args.gold)}"
         alignment_report(args.report, model, pairs.bitext, gold, title=title, numbers=pairs.numbers)
         note(args, f"report: {args.report}")
     if args.output == "-":

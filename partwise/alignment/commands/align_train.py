@@ -10,14 +10,14 @@ from typing import Any
 from partwise.alignment.commands import _pairs as files
 from partwise.cli.console import STATUS, note, percent, print_json, size_of, tell
 from partwise.cli.registry import Command, UsageError
-from partwise.cli.settings import loss, option
+from partwise.cli.settings import add_written_model, loss, option
 from partwise.exceptions import FormatError, InputError
 
 EXAMPLES = """
-partwise align-train pairs.txt gold.txt --save aligner.pw --infeasible nearest
-partwise align-train trial.e trial.f trial.wa --raw corpus.en corpus.fr --save aligner.pw --kind M+F
-partwise align-train trial.e trial.f trial.wa --generative hmm.pw --save aligner.pw --kind M+F+Q --relaxed
-partwise align-train pairs.txt gold.txt --dev dev.txt dev-gold.txt --save aligner.pw --patience 20 --report report.html
+partwise align-train pairs.txt gold.txt --model aligner.pw --infeasible nearest
+partwise align-train trial.e trial.f trial.wa --raw corpus.en corpus.fr --model aligner.pw --kind M+F
+partwise align-train trial.e trial.f trial.wa --generative hmm.pw --model aligner.pw --kind M+F+Q --relaxed
+partwise align-train pairs.txt gold.txt --dev dev.txt dev-gold.txt --model aligner.pw --patience 20 --report report.html
 """
 KINDS = ("M", "M+F", "M+Q", "M+F+Q")
 
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="'source ||| target' lines or two parallel (or NAACL) files; then gold links, .wa or Pharaoh",
     )
-    parser.add_argument("--save", "-o", metavar="FILE", help="where to write the model (required)")
+    add_written_model(parser)
     parser.add_argument("--dev", metavar="FILE", nargs="+", help="held-out pairs and gold: the best pass is kept")
     group = parser.add_argument_group("raw text")
     group.add_argument("--raw", metavar="FILE", nargs="+", help="pairs without links: one file or two parallel ones")
@@ -118,7 +118,7 @@ def check(args: argparse.Namespace) -> Any:
     from partwise.storage import check_writable
 
     if args.save is None:
-        raise UsageError("missing: where to write the model: --save FILE")
+        raise UsageError("missing: where to write the model: --model FILE")
     if args.generative is not None and (args.raw is not None or args.also is not None):
         raise UsageError(f"--generative is a trained model; --{'raw' if args.raw else 'also'} would train another")
     if args.patience is not None and args.dev is None:

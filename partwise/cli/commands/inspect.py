@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import STATUS, print_json, print_table, size_of
 from partwise.cli.registry import Command, UsageError
-from partwise.cli.settings import count
+from partwise.cli.settings import add_read_model, count, settle_model
 from partwise.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _DEFAULTS = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model file")
+    add_read_model(parser)
     parser.add_argument("--header", action="store_true", help="only what the header says; the weights are not read")
     parser.add_argument("--top", metavar="N", type=count, help="so many weights a label (default: 5)")
     parser.add_argument("--label", metavar="LABEL", help="only the weights of this label")
@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> None:
     from partwise.estimation.base import find_model
     from partwise.storage import describe
 
+    settle_model(args)
     found = describe(args.model)
     model = find_model(found.kind)
     stages = [found.header] if model is None else model.stage_headers(found.header)

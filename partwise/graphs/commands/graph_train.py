@@ -11,9 +11,9 @@ from partwise.cli.training import Account, add_files, add_learning, check_files,
 
 EXAMPLES = """
 partwise train --task graph train.jsonl --model scenes.pw
-partwise graph-train train.jsonl --save scenes.pw
-partwise graph-train train.jsonl --dev dev.jsonl --save scenes.pw --C 0.1 --report report.html
-partwise graph-train train.jsonl --save tables.pw --interaction full --inference trw --loss crf
+partwise graph-train train.jsonl --model scenes.pw
+partwise graph-train train.jsonl --dev dev.jsonl --model scenes.pw --C 0.1 --report report.html
+partwise graph-train train.jsonl --model tables.pw --interaction full --inference trw --loss crf
 """
 
 

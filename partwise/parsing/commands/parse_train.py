@@ -9,9 +9,9 @@ from partwise.cli.registry import Command, UsageError
 from partwise.cli.training import Account, add_files, add_learning, check_files, learning_settings, train
 
 EXAMPLES = """
-partwise parse-train train.conllu --dev dev.conllu --save parser.pw
-partwise parse-train train.conllu --save parser.pw --loss crf --C 0.1
-partwise parse-train train.conllu --dev dev.conllu --save parser.pw --order 2 --report report.html
+partwise parse-train train.conllu --dev dev.conllu --model parser.pw
+partwise parse-train train.conllu --model parser.pw --loss crf --C 0.1
+partwise parse-train train.conllu --dev dev.conllu --model parser.pw --order 2 --report report.html
 """
 
 

@@ -9,9 +9,9 @@ from partwise.cli.registry import Command
 from partwise.cli.training import Account, add_files, add_learning, check_files, learning_settings, train
 
 EXAMPLES = """
-partwise phrase-train train.mrg --dev dev.mrg --save phrases.pw
-partwise phrase-train train.mrg --save phrases.pw --loss crf --C 0.1
-partwise phrase-train train.mrg --dev dev.mrg --save phrases.pw --max-passes 8 --report report.html
+partwise phrase-train train.mrg --dev dev.mrg --model phrases.pw
+partwise phrase-train train.mrg --model phrases.pw --loss crf --C 0.1
+partwise phrase-train train.mrg --dev dev.mrg --model phrases.pw --max-passes 8 --report report.html
 """
 
 

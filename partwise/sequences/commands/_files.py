@@ -25,6 +25,7 @@ class FileLayout:
     label: str | None = None
     separator: str | None = None
     comment: str | None = None
+    encoding: str | None = None
 
     def names(self, width: int, path: str, line: int) -> tuple[str, ...]:
         """Names for the columns of a file of that width: all of them, or all but the label."""
@@ -42,17 +43,22 @@ class FileLayout:
             expected += f", or {len(unlabelled)} without {self.label!r}"
         raise FormatError(f"{width} columns; expected {expected}", path=path, line=line)
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What the readers of column files are told."""
+        return {"separator": self.separator, "comment": self.comment, "encoding": self.encoding or "utf-8"}
+
     def read(self, path: str) -> Columns:
         """The whole file, its columns named."""
         from partwise.data.column_files import read_columns
 
-        return self.named(read_columns(path, separator=self.separator, comment=self.comment))
+        return self.named(read_columns(path, **self.reading))
 
     def blocks(self, path: str, whole: str) -> Iterator[Columns]:
         """The file in pieces that cut no sentence, or no document, their columns named."""
         from partwise.data.column_files import iter_blocks
 
-        return map(self.named, iter_blocks(path, whole=whole, separator=self.separator, comment=self.comment))
+        return map(self.named, iter_blocks(path, whole=whole, **self.reading))
 
     def named(self, data: Columns) -> Columns:
         from partwise.data.columns import column_names
@@ -87,6 +93,7 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--columns", metavar="A,B,...", type=names, help="names of the columns")
     group.add_argument("--label", metavar="NAME", help="the column with the labels, if the file has it")
     group.add_argument("--separator", metavar="S", help="between columns (default: white space)")
+    group.add_argument("--encoding", metavar="NAME", help="such as latin-1 (default: utf-8)")
     group.add_argument("--comment", metavar="S", help="skip lines between sentences that begin with this")
 
 

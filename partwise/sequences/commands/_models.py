@@ -61,6 +61,7 @@ def model_layout(model: Any, args: argparse.Namespace) -> FileLayout:
         args.label or info.get("label"),
         args.separator or info.get("separator"),
         args.comment or info.get("comment"),
+        args.encoding or info.get("encoding"),
     )
 
 

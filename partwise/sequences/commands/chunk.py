@@ -6,6 +6,7 @@ import argparse
 
 from partwise.cli.console import as_json
 from partwise.cli.registry import Command, UsageError
+from partwise.cli.settings import add_read_model, settle_model
 from partwise.cli.stream import opened
 from partwise.exceptions import InputError
 from partwise.sequences.commands._files import FileLayout, add_layout, without
@@ -19,8 +20,8 @@ partwise chunk chunker.pw test.txt --evaluate
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model file")
-    parser.add_argument("file", metavar="FILE", help="a column file")
+    add_read_model(parser)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a column file")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write (default: standard output)")
     parser.add_argument("--spans", action="store_true", help="segments with their probabilities, as JSON")
     parser.add_argument("--kbest", metavar="K", type=int, help="the K best outputs, as JSON")
@@ -36,6 +37,7 @@ def run(args: argparse.Namespace) -> None:
     from partwise.sequences.chunks import chunk_scores
     from partwise.sequences.segmentation.labeler import SegmentModel
 
+    settle_model(args, "file")
     if args.kbest is not None and args.kbest < 1:
         raise UsageError(f"--kbest must be at least 1, got {args.kbest}")
     model = load_model(args.model)
@@ -47,7 +49,8 @@ def run(args: argparse.Namespace) -> None:
     info = model.info_
     columns = args.columns or (tuple(info["columns"]) if info.get("columns") else None)
     label = args.label or info.get("label")
-    layout = FileLayout(columns, label, args.separator or info.get("separator"), args.comment or info.get("comment"))
+    layout = FileLayout(columns, label, args.separator or info.get("separator"), args.comment or info.get("comment"),
+                        args.encoding or info.get("encoding"))  # fmt: skip
     data = layout.read(args.file)
     seen = without(data, label) if label in data.names else data
     with opened(args.output) as write:

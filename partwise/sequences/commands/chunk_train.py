@@ -19,7 +19,7 @@ partwise chunk-train train.txt --model chunker.pw --dev dev.txt --patience 3 --l
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("train", metavar="FILE", help="a column file; its last column holds the tags")
-    parser.add_argument("--model", "-m", metavar="FILE", required=True, help="where to write the model")
+    parser.add_argument("--model", "-m", "--save", metavar="FILE", required=True, help="the model file to write")
     parser.add_argument("--dev", metavar="FILE", help="held-out data: the best pass on it is kept")
     parser.add_argument("--patience", metavar="N", type=int, help="stop after so many passes without a better score")
     parser.add_argument("--templates", "-t", metavar="T", action="append", help="a template or a preset (chunking)")
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from partwise.sequences.segmentation.labeler import SegmentLabeler
     from partwise.sequences.segmentation.search_labeler import SearchLabeler
 
-    layout = FileLayout(args.columns, args.label, args.separator, args.comment)
+    layout = FileLayout(args.columns, args.label, args.separator, args.comment, args.encoding)
     data, tags, label = layout.read_labelled(args.train)
     dev = layout.read_labelled(args.dev)[:2] if args.dev else None
     shared: dict[str, Any] = {
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         model = SegmentLabeler(templates, loss=args.loss, learner=args.learner, C=args.C, **shared)
     model.fit(data, tags, dev=dev, checkpoint=args.checkpoint)
     model.info_ = {"columns": list(args.columns or (*data.names, label)), "label": label, "separator": args.separator,
-                   "comment": args.comment}  # fmt: skip
+                   "comment": args.comment, "encoding": args.encoding}  # fmt: skip
     model.save(args.model)
     last = model.result_.trace[-1] if model.result_.trace else None
     found = {

@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="a model and a file with gold labels, or a file whose last two columns are gold and predicted",
     )
+    parser.add_argument("--model", "-m", metavar="FILE", help="the model file, in place of the first argument")
     parser.add_argument("--gold", metavar="FILE", help="file with the gold labels, in its last column")
     parser.add_argument("--predicted", metavar="FILE", help="file with the predicted labels, in its last column")
     parser.add_argument(
@@ -80,6 +81,10 @@ def run(args: argparse.Namespace) -> None:
 
 def find_pair(args: argparse.Namespace) -> Pair:
     """The two taggings, from wherever the command line says they are."""
+    if args.model is not None:
+        args.files = [args.model, *args.files]
+        if len(args.files) != 2:
+            raise UsageError("--model FILE needs one file with gold labels")
     if args.gold is not None or args.predicted is not None:
         if args.files or args.gold is None or args.predicted is None:
             raise UsageError("--gold FILE and --predicted FILE go together, and without other files")
@@ -103,7 +108,9 @@ def find_pair(args: argparse.Namespace) -> Pair:
 def _read(args: argparse.Namespace, path: str) -> Columns:
     from partwise.data.column_files import read_columns
 
-    return read_columns(path, separator=args.separator, comment=args.comment, columns=args.columns)
+    return read_columns(
+        path, separator=args.separator, comment=args.comment, columns=args.columns, encoding=args.encoding or "utf-8"
+    )
 
 
 def _column(args: argparse.Namespace, path: str, given: int | None, default: int) -> CodedColumn:

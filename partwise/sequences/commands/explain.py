@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import print_json
 from partwise.cli.registry import Command, UsageError
-from partwise.cli.settings import count
+from partwise.cli.settings import add_read_model, count, settle_model
 from partwise.exceptions import InputError
 from partwise.sequences.commands._files import add_layout, without
 from partwise.sequences.commands._models import model_layout, open_model
@@ -26,8 +26,8 @@ echo 'The DT' | partwise explain chunker.pw - --json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model file")
-    parser.add_argument("file", metavar="FILE", help="column file; '-' is standard input")
+    add_read_model(parser)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="column file; '-' is standard input")
     parser.add_argument("--sentence", "-s", metavar="N", type=int, help="which sentence, from 0 (default: the first)")
     parser.add_argument("--token", metavar="T", type=int, help="which of its tokens, from 0 (default: every one)")
     parser.add_argument("--line", metavar="L", type=int, help="the token on this line of the file, instead of both")
@@ -41,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    settle_model(args, "file")
     if args.line is not None and (args.sentence is not None or args.token is not None):
         raise UsageError("--line stands for --sentence and --token; give one or the other")
     model = open_model(args.model)

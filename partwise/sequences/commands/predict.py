@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import as_json
 from partwise.cli.registry import Command, UsageError
+from partwise.cli.settings import add_read_model, settle_model
 from partwise.cli.stream import opened
 from partwise.exceptions import ParameterError
 from partwise.sequences.commands._files import add_layout, without
@@ -27,8 +28,8 @@ partwise predict ner.pw test.txt --kbest 3 --marginals --json | head -n 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model file")
-    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="column file (default: standard input)")
+    add_read_model(parser)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="column file (default: standard input)")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write (default: standard output)")
     parser.add_argument(
         "--marginals", action="store_true", help="the probability of each label; with --json of all labels"
@@ -53,6 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    settle_model(args, "file", "-")
     chosen = [name for name in ("marginals", "kbest", "spans") if getattr(args, name)]
     if len(chosen) > 1 and not args.json:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} go together only with --json")

@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         "label": layout.label,
         "separator": layout.separator,
         "comment": layout.comment,
+        "encoding": layout.encoding,
         "tags": tags,
         "train": {"file": settings["train"], "sentences": len(data), "tokens": data.tokens},
     }
@@ -194,7 +195,8 @@ def read_training_data(
     args: argparse.Namespace, settings: dict[str, Any]
 ) -> tuple[Columns, CodedColumn, FileLayout, str | None]:
     """Features, labels, the layout of the file with all that was left to defaults, and its tag scheme."""
-    layout = FileLayout(settings["columns"], settings["label"], settings["separator"], settings["comment"])
+    told = ("columns", "label", "separator", "comment", "encoding")
+    layout = FileLayout(*(settings[name] for name in told))
     if layout.columns is not None and layout.label is not None and layout.label not in layout.columns:
         raise unknown_name("label", layout.label, layout.columns)
     data, labels, label = layout.read_labelled(settings["train"])
@@ -207,7 +209,7 @@ def open_pack(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Any, 
     """A pack in place of a file: its labels are inside."""
     from partwise.data.packs import Pack
 
-    for name in ("second", "columns", "label", "separator", "comment"):
+    for name in ("second", "columns", "label", "separator", "comment", "encoding"):
         if settings[name] is not None:
             raise UsageError(f"--{name} does not go with a pack, which knows its columns")
     if settings["report"] is not None and settings["dev"] is None:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from partwise.cli.registry import Command, UsageError
-from partwise.cli.settings import count
+from partwise.cli.settings import add_read_model, count, settle_model
 from partwise.topics.commands import _runs as topic_runs
 from partwise.topics.commands._documents import add_input
 
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_train(parser: argparse.ArgumentParser) -> None:
     what = "a file with a document a line, or a folder with a folder for each class; '-' is standard input"
     parser.add_argument("data", metavar="DATA", help=what)
-    parser.add_argument("--model", "-m", metavar="FILE", help="where to write the model (required)")
+    parser.add_argument("--model", "-m", "--save", metavar="FILE", help="the model file to write (required)")
     add_input(parser)
     group = parser.add_argument_group("words")
     group.add_argument(
@@ -93,8 +93,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_infer(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model of partwise topics train")
-    parser.add_argument("data", metavar="DATA", help="as in training; with labels, the error is reported")
+    add_read_model(parser)
+    parser.set_defaults(after_model="data")
+    parser.add_argument("data", metavar="DATA", nargs="?", help="as in training; with labels, the error is reported")
     add_input(parser)
     parser.add_argument("--top", metavar="N", type=count, default=3, help="so many topics a document (default: 3)")
     parser.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
@@ -102,7 +103,8 @@ def _add_infer(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model of partwise topics train")
+    add_read_model(parser)
+    parser.set_defaults(after_model=None)
     parser.add_argument("--top", metavar="N", type=count, default=10, help="so many words (default: 10)")
     parser.add_argument("--each", action="store_true", help="each topic by itself, not only groups")
     parser.add_argument("--group", metavar="NAME", help="only this class, or 'shared'")
@@ -121,6 +123,8 @@ def _add_output(parser: Any, json: str = "print the result as JSON") -> None:
 def run(args: argparse.Namespace) -> int | None:
     if args.action is None:
         raise UsageError("what to do: train, infer or show? (partwise topics --help)")
+    if "named_model" in args:
+        settle_model(args, args.after_model)
     done: int | None = args.action(args)
     return done
 
