@@ -49,7 +49,10 @@ def test_example(command: str, line: str, shelf: Path, tmp_path: Path, monkeypat
             build_parser(words).parse_args(words)
     if any(mark in line for mark in NOT_RUN):
         return
+    task = re.search(r"--task (\w+)", line)
     folder = shelf / FAMILY.get(command, command)
+    if task is not None and task.group(1) in TASKS:
+        folder = shelf / TASKS[task.group(1)]
     if not folder.exists():
         folder.mkdir()
         FILES.get(folder.name, nothing)(folder)
@@ -174,7 +177,7 @@ def one_to_one(links: Any) -> bool:
 
 def graphs(folder: Path) -> None:
     rng = np.random.default_rng(0)
-    for name in ("train", "dev", "test", "input"):
+    for name in ("train", "dev", "test", "input", "scenes"):
         lines = []
         for _ in range(6):
             labels = ["a"] * 2 + ["b"] * 3
@@ -233,6 +236,8 @@ FAMILY = {
     "chunk-train": "chunk", "align-train": "align", "graph-train": "graph", "parse-train": "parse",
     "phrase-train": "phrase",
 }  # fmt: skip
+#: What partwise train --task NAME trains on is what the command of that task does.
+TASKS = {"graph": "graph", "parse": "parse", "phrase": "phrase", "align": "align", "chunk": "chunk", "topics": "topics"}
 FILES: dict[str, Callable[[Path], None]] = {
     "train": training, "pack": packs, "labelling": labelling, "chunk": segments, "align": alignments, "graph": graphs,
     "infer": networks, "parse": dependencies, "phrase": phrases, "topics": topics,
