@@ -51,7 +51,7 @@ def grids(side: int, count: int, strength: float, seed: int) -> tuple[list[Attri
 
 def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
     """Train on one engine; judge by all."""
-    side, count = (5, 6) if context.quick else (8, 30)
+    side, count = (5, 6) if context.quick else (8, 20)
     train, test = (grids(side, count, settings["strength"], seed) for seed in (0, 1))
     model = GraphLabeler(
         interaction="full", inference=settings["inference"], scale=False, learner="lbfgs", loss="crf", C=1.0,

@@ -169,6 +169,8 @@ def test_bad_settings_and_graphs() -> None:
     with pytest.raises(InputError, match="have 1 features; expected 2"):
         model.predict([AttributedGraph([[0.0]])])
     assert model.predict([AttributedGraph([[5.0, -5.0]])])[0].tolist() == [0]  # a graph of one node
+    with pytest.raises(InputError, match="feature 0 of edge 0 of type 'edge' in graph 0 is -1; an associative"):
+        model.predict([AttributedGraph(np.zeros((2, 2)), [(0, 1)], [[-1.0]])])
 
 
 def test_builders() -> None:
