@@ -86,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", type=int, default=30)
     parser.add_argument("--variables", type=int, default=6000)
-    parser.add_argument("--scattered", type=int, nargs="*", default=[3000, 10_000])
+    parser.add_argument("--scattered", type=int, nargs="*", default=[6000, 12_000])
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     picture, rules = grid(args.side, 5), logical(rng, args.variables)
