@@ -256,3 +256,10 @@ def test_learners_of_single_instances_are_refused(text: Path, tmp_path: Path) ->
     pack = partwise.pack(text, tmp_path / "a.pack", templates=LINES)
     with pytest.raises(CapabilityError, match="NSlack visits single instances, and has no form on shards"):
         partwise.SequenceLabeler(learner="n_slack", loss="svm").fit(pack)
+
+
+def test_encoding(text: Path, tmp_path: Path) -> None:
+    content = text.read_text("utf-8").encode("latin-1", "ignore").replace(b"the ", b"th\xe9 ")
+    (tmp_path / "t.txt").write_bytes(content)
+    pack = partwise.pack(tmp_path / "t.txt", tmp_path / "a.pack", templates=LINES, encoding="latin-1", shard_tokens=300)
+    assert any("thé" in name for name in partwise.SequenceLabeler(max_passes=1).fit(pack).attribute_names())

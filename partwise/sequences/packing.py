@@ -107,6 +107,7 @@ def pack(
     label: str | None = None,
     separator: str | None = None,
     comment: str | None = None,
+    encoding: str = "utf-8",
     min_count: int = 1,
     hashing: int | None = None,
     features: str = "observed",
@@ -124,8 +125,9 @@ def pack(
     y : labels of ``source`` where that is no file
     templates, columns, min_count, hashing, features
         As of :class:`partwise.SequenceLabeler`.
-    label, separator, comment
-        Of the files: the column to learn (default: the last), what is between columns, and what begins a comment.
+    label, separator, comment, encoding
+        Of the files: the column to learn (default: the last), what is between columns, what begins a comment, and the
+        encoding.
     shard_tokens : int
         About how many tokens a shard holds.
     workers : int
@@ -150,7 +152,7 @@ def pack(
         return pack_stream(source, y, out, *settings)
     if templates is None:
         raise ParameterError("templates", "pack", "a preset or template lines for column files", None)
-    reading = Reading(None, separator, comment)
+    reading = Reading(None, separator, comment, encoding=encoding)
     paths = expand_paths(source)
     names, label = file_columns(paths[0], reading, columns, label)
     encoder = make_encoder(None, templates, None, min_count, hashing)
@@ -164,6 +166,7 @@ def pack(
         count = functools.partial(_count_files, plan, reading, shard_tokens)
         found = [shard for shards in each(count, enumerate(tasks)) for shard in shards]
         info = {"columns": list(names), "label": label, "separator": separator, "comment": comment, "files": paths}
+        info["encoding"] = encoding
         return _finish(writer, plan, found, each, info)
 
 

@@ -18,7 +18,7 @@ partwise pack s3://bucket/train.txt --out train.pack -t 'word[-2..2]' -t 'suffix
 partwise train train.pack --model chunker.pw
 """
 
-OWN = ("columns", "label", "separator", "comment", "templates", "min_count", "hashing", "features")
+OWN = ("columns", "label", "separator", "comment", "encoding", "templates", "min_count", "hashing", "features")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
 
     if args.out is None:
         raise UsageError("missing: where to write the pack: --out FOLDER")
-    reading = Reading(None, args.separator, args.comment)
+    reading = Reading(None, args.separator, args.comment, encoding=args.encoding or "utf-8")
     _, label = file_columns(expand_paths(args.files)[0], reading, args.columns, args.label)
     templates: Any = None
     if args.templates is not None:
@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> None:
         label=args.label,
         separator=args.separator,
         comment=args.comment,
+        encoding=args.encoding or "utf-8",
         min_count=args.min_count or 1,
         hashing=args.hashing,
         features=args.features or "observed",

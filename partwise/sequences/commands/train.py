@@ -217,7 +217,8 @@ def open_pack(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Any, 
     pack = Pack(settings["train"])
     note(args, f"{pack.path}: {len(pack)} sentences, {pack.tokens} tokens, {len(pack.shards)} shards")
     info = pack.header["info"]
-    layout = FileLayout(tuple(info.get("columns", ())), info.get("label"), info.get("separator"), info.get("comment"))
+    told = (info.get(name) for name in ("label", "separator", "comment", "encoding"))
+    layout = FileLayout(tuple(info.get("columns", ())), *told)
     return pack, None, layout, None
 
 
