@@ -10,8 +10,8 @@ from partwise.cli.registry import Command
 from partwise.cli.training import Account, add_files, add_learning, check_files, learning_settings, train
 
 EXAMPLES = """
-partwise train --task graph train.jsonl --model scenes.pw
 partwise graph-train train.jsonl --model scenes.pw
+partwise train --task graph train.jsonl --model scenes.pw
 partwise graph-train train.jsonl --dev dev.jsonl --model scenes.pw --C 0.1 --report report.html
 partwise graph-train train.jsonl --model tables.pw --interaction full --inference trw --loss crf
 """
