@@ -117,8 +117,8 @@ class GraphLabeler(LearnedEstimator):
 
     def fit(
         self,
-        graphs: Sequence[AttributedGraph],
-        labels: Sequence[Any],
+        X: Sequence[AttributedGraph],
+        y: Sequence[Any],
         *,
         node_weights: Sequence[Any] | None = None,
         dev: tuple[Sequence[AttributedGraph], Sequence[Any]] | None = None,
@@ -130,11 +130,12 @@ class GraphLabeler(LearnedEstimator):
 
         Parameters
         ----------
-        labels : one sequence per graph, in the order of its nodes; or a mapping from node types to sequences
+        X : the graphs
+        y : labels, one sequence per graph, in the order of its nodes; or a mapping from node types to sequences
             None stands for an unknown label.
         node_weights : one (N,) array per graph, optional
             What a mistake at each node costs, for example the pixels of a superpixel; 1 if absent.
-        dev : (graphs, labels), optional
+        dev : (X, y), optional
             Held-out graphs: the pass with most labels right on them is kept.
         callbacks : of (record, θ) → True to stop
         checkpoint : path, optional
@@ -142,7 +143,7 @@ class GraphLabeler(LearnedEstimator):
         sample_weight : (n,), optional
             How much the loss of each graph counts: 2 is the graph twice. A learner that cannot says so.
         """
-        graphs, labels = as_list(graphs, "X"), as_list(labels)
+        graphs, labels = as_list(X, "X"), as_list(y)
         given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
         return self._fit(graphs, labels, dev=dev, node_weights=node_weights, **given)
 
@@ -284,12 +285,12 @@ class GraphLabeler(LearnedEstimator):
         tables = [space.max_marginals(i, features.scores(i, self.theta_)) for i in range(len(used))]
         return [table[:, 1] - table[:, 0] for table in tables]
 
-    def score(self, graphs: Sequence[AttributedGraph], labels: Sequence[Any]) -> float:
+    def score(self, X: Sequence[AttributedGraph], y: Sequence[Any]) -> float:
         """Share of the nodes with a known label that get it."""
         check_is_fitted(self, "theta_")
-        if len(graphs) != len(labels):
-            raise InputError(f"there are {len(graphs)} graphs but labels of {len(labels)}")
-        return float(self._make_score(as_list(graphs, "X"), as_list(labels))(self.theta_))
+        if len(X) != len(y):
+            raise InputError(f"there are {len(X)} graphs but labels of {len(y)}")
+        return float(self._make_score(as_list(X, "X"), as_list(y))(self.theta_))
 
     # storage
 
