@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--passes", type=int, default=8)
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes per second between machines: 10 Gbit/s")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "train.txt"
@@ -85,11 +86,11 @@ def main() -> None:
         print(f"{pack.tokens} tokens, {dim} weights, {args.workers} workers: {ratio:.2f} times the time of threads")
         print(f"{moved / 1e6:.1f} MB per evaluation, model {expected / 1e6:.1f} MB ({moved / expected:.2f})")
         per_token = min(times["threads"]) * args.workers / pack.tokens
-        extra = max(min(times["workers"]) - min(times["threads"]), 1e-3)
-        bandwidth = 8 * dim * (3 + 2 * np.log2(args.workers)) / extra
-        print(f"fitted: {1e6 * per_token:.2f} µs per token and core, {bandwidth / 1e6:.0f} MB/s along the longest way")
+        print(
+            f"fitted: {1e6 * per_token:.2f} µs per token and core; a network of {args.bandwidth / 1e6:.0f} MB/s assumed"
+        )
         for cores in (100, 1000):
-            seconds = predicted(1e9, 1e7, cores, per_token, bandwidth)
+            seconds = predicted(1e9, 1e7, cores, per_token, args.bandwidth)
             share = 1e9 * per_token / cores / seconds
             print(f"10^9 tokens, 10^7 weights, {cores} cores: {seconds:.1f} s per evaluation, {100 * share:.0f}% work")
 
