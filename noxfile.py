@@ -23,14 +23,24 @@ def lint(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The whole suite, doctests included."""
     session.install("-e", ".[dev]")
-    session.run("pytest", "-q", "-n", "2", *session.posargs)
+    session.run("pytest", "-q", "-n", "2", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Lines that the suite reaches, compiled code in its Python source."""
     session.install("-e", ".[dev]", "pytest-cov")
-    session.run("pytest", "-q", "-n", "2", "--cov=partwise", "--cov-report=term-missing:skip-covered", *session.posargs)
+    session.run(
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "--dist",
+        "loadfile",
+        "--cov=partwise",
+        "--cov-report=term-missing:skip-covered",
+        *session.posargs,
+    )
 
 
 @nox.session

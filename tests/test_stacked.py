@@ -127,7 +127,7 @@ def test_storage(tmp_path: Path, model: StackedLabeler, test_data: Columns) -> N
 def test_it_behaves_as_scikit_learn_expects(data: Columns) -> None:
     model = stacked(folds=2)
     copy = clone(model).set_params(first__C=0.3, folds=4)
-    assert (copy.first.C, copy.folds, model.first.C, model.folds) == (0.3, 4, 1.0, 2)
+    assert (copy.first.C, copy.folds, model.first.C, model.folds) == (0.3, 4, stacked().first.C, 2)
     assert "StackedLabeler" in repr(model)
     with pytest.raises(NotFittedError):
         model.predict(data)
