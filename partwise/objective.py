@@ -6,17 +6,38 @@ shared weights: whatever has these members can be given to a batch learner (``Le
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from partwise.exceptions import CapabilityError
 
 if TYPE_CHECKING:
     from partwise.losses import Loss
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "TrainingData"]
 
 Floats = NDArray[np.float64]
+
+
+class TrainingData:
+    """What an estimator trains on: a problem, a sum over shards, the inputs of a search."""
+
+    def learner_for(self, learner: Any) -> Any:
+        """The learner, or what it becomes on such data."""
+        return learner
+
+    def reweighted(self, weights: ArrayLike) -> Any:
+        """The same data with weights of the instances."""
+        raise CapabilityError(f"a {type(self).__name__} cannot weigh instances: leave sample_weight out")
+
+    def digest(self) -> bytes:
+        """Of all that a result depends on, so that a checkpoint is not taken for that of another run."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of what training needed."""
 
 
 @runtime_checkable

@@ -25,6 +25,7 @@ from partwise.features.base import Features, accumulate, feature_scores
 from partwise.features.given import GivenScores, packed_scores
 from partwise.gold import PartialGold, SparseParts, Weighted, checked_weights
 from partwise.losses import Loss, LossFunction, loss_bound, loss_parts
+from partwise.objective import TrainingData
 from partwise.structures.base import GUARANTEES, Floats, Structure, part_count
 
 __all__ = ["PartialGold", "Problem", "SparseParts", "evaluate"]
@@ -95,7 +96,7 @@ def add_blocks(sums, start, stop, total):
             sums[k, j] = 0.0
 
 
-class Problem:
+class Problem(TrainingData):
     """min_θ λ/2 ‖θ‖² + 1/m Σ_i w_i L(θ; x_i, y_i), eq. (2), without the regulariser, which is the learner's.
 
     Parameters

@@ -78,21 +78,22 @@ class Account(NamedTuple):
     summary: Callable[[Any], dict[str, Any]]  # of the model, for --json
     evaluate: Callable[[Any, Any], tuple[dict[str, Any], str]]  # (model, dev) → for --json, and in words
     report: Callable[..., Any]  # (path, model, dev, title, train_info)
+    calibrated: bool = False  # whether held-out data also makes probabilities honest
 
 
 def train(
     args: argparse.Namespace, model: Any, read: Callable[[str], Any], sizes: Callable[[Any], dict[str, int]],
-    account: Account,
+    account: Account, read_dev: Callable[[str], Any] | None = None,
 ) -> int:  # fmt: skip
     """Read, fit, calibrate, save, score and report; returns the exit status.
 
-    What ``read`` returns is X, or a tuple (X, y); held-out data is handed on as it was read.
+    What ``read`` returns is X, or a tuple (X, y); held-out data is handed on as ``read_dev``, or ``read``, returns it.
     """
     model.check_settings()
     data = read(args.train)
     size = sizes(data)
     note(args, f"{args.train}: " + ", ".join(f"{number} {name}" for name, number in size.items()))
-    dev = None if args.dev is None else read(args.dev)
+    dev = None if args.dev is None else (read_dev or read)(args.dev)
     begin = time.perf_counter()
     model.fit(*(data if isinstance(data, tuple) else (data,)), dev=dev, checkpoint=args.checkpoint)
     seconds = time.perf_counter() - begin
@@ -100,7 +101,7 @@ def train(
     if result.status == "interrupted" and result.best_step == 0:
         tell(f"partwise {args.command.name}: interrupted before the first pass was complete; nothing is saved")
         return 130
-    if dev is not None and hasattr(model, "calibrate"):
+    if dev is not None and account.calibrated:
         try:
             model.calibrate(dev)
         except InputError as error:  # a relation that training never saw, say: no reason to lose the model

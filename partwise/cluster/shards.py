@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from partwise.learners.base import Learner
 from partwise.losses import LossFunction
+from partwise.objective import TrainingData
 from partwise.problem import Problem
 
 __all__ = [
@@ -178,7 +179,7 @@ def shard_upper_losses(problem: Problem, memory: Any, theta: Floats, own: Any) -
     return problem.upper_losses(theta)
 
 
-class ShardedObjective:
+class ShardedObjective(TrainingData):
     """Σ_i L_i(θ) over all shards of a runner: an :class:`~partwise.objective.Objective`."""
 
     def __init__(self, runner: ShardRunner, loss: LossFunction, folder: Any = None) -> None:

@@ -29,7 +29,7 @@ from partwise.estimation.base import (
 from partwise.estimation.conduct import Estimator, check_is_fitted
 from partwise.estimation.convergence import warn_unconverged
 from partwise.estimation.results import result_from_json, result_to_json
-from partwise.exceptions import CapabilityError, InputError, ParameterError
+from partwise.exceptions import InputError, ParameterError
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
@@ -179,9 +179,10 @@ class LearnedEstimator(StoredModel, Estimator):
         if checkpoint is not None:
             check_writable(checkpoint)
         problem = self._make_problem(X, y, learner, loss, **data)
-        with contextlib.closing(problem) if hasattr(problem, "close") else nullcontext():
+        with contextlib.closing(problem):
             if sample_weight is not None:
-                problem = self._reweighted(problem, sample_weight, learner)
+                problem = problem.reweighted(sample_weight)
+                learner.check(problem)
             return self._solve(problem, learner, X, y, dev, callbacks, checkpoint)
 
     def _check_dev(self, dev: Any) -> None:
@@ -192,23 +193,11 @@ class LearnedEstimator(StoredModel, Estimator):
             expected = "None where fit gets no held-out data: dev=(X, y) is what it waits for"
             raise ParameterError("patience", name, expected, self.patience)  # type: ignore[attr-defined]
 
-    def _reweighted(self, problem: Any, weights: Any, learner: Learner) -> Any:
-        """The problem with weights of its instances; an error where problem or learner cannot have them."""
-        if not hasattr(problem, "reweighted"):
-            name = type(self).__name__
-            raise CapabilityError(
-                f"{name} takes no sample_weight here: a {type(problem).__name__} cannot weigh instances"
-            )
-        weighted = problem.reweighted(weights)
-        learner.check(weighted)
-        return weighted
-
     def _solve(
         self, problem: Any, learner: Learner, X: Any, y: Any, dev: Any, callbacks: Iterable[Callback], checkpoint: Any
     ) -> Self:
         """Find the weights of a problem, from its checkpoint if there is one."""
-        if hasattr(problem, "learner_for"):  # a sum over shards
-            learner = problem.learner_for(learner)
+        learner = problem.learner_for(learner)
         score = None if dev is None else self._make_score(*dev)
         keep = None if checkpoint is None else GuardedCheckpoint(checkpoint, self._fingerprint(problem, dev))
         start = None if keep is not None and keep.exists() else self._start(problem, X, y, dev)

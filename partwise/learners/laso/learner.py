@@ -31,6 +31,7 @@ from partwise.learners.laso._learning import (
     learn_pass,
 )
 from partwise.learners.loop import Callback, Certificate, CheckpointLike, Record, Result, State, run_passes
+from partwise.objective import TrainingData
 
 __all__ = ["LaSO", "PackedSearch", "SearchData"]
 
@@ -55,7 +56,7 @@ class SearchData(Protocol):
     def digest(self) -> bytes: ...
 
 
-class PackedSearch:
+class PackedSearch(TrainingData):
     """m inputs of a packed problem with ``dim`` weights; see :mod:`partwise.learners.laso.packed`."""
 
     def __init__(self, pack: Any, dim: int, m: int) -> None:

@@ -29,13 +29,14 @@ from partwise.learners.laso._learning import (
 )
 from partwise.learners.laso.queues import Beam, Node, Queue, Search, descendants
 from partwise.learners.laso.spaces import SearchProblem
+from partwise.objective import TrainingData
 
 __all__ = ["PlainSearch"]
 
 State = dict[str, Any]
 
 
-class PlainSearch:
+class PlainSearch(TrainingData):
     """Inputs and outputs of a :class:`SearchProblem`, for :class:`~partwise.learners.laso.learner.LaSO`.
 
     Weights belong to the names of features, which are numbered as they are met.

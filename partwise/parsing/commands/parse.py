@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from partwise.cli.console import note, print_json, tell
-from partwise.cli.registry import Command, UsageError
+from partwise.cli.registry import Command
 from partwise.cli.stream import opened
 from partwise.exceptions import InputError
+from partwise.parsing.commands._flags import check_flags, load_parser
 
 EXAMPLES = """
 partwise parse input.conllu --model parser.pw > parsed.conllu
@@ -87,23 +88,10 @@ def with_probabilities(sentence: Any, mass: Any) -> Any:
 
 
 def run(args: argparse.Namespace) -> None:
-    from partwise.estimation.base import load_model
     from partwise.parsing import DependencyParser, attachment_scores, parse_conllu
-    from partwise.storage import check_writable
 
-    if args.model is None:
-        raise UsageError("missing: the model: --model FILE")
-    if args.report is not None and not args.evaluate:
-        raise UsageError("--report compares with the trees of the input: --evaluate")
-    if args.nbest is not None and (args.nbest < 1 or args.evaluate or args.risk or args.probabilities):
-        raise UsageError("--nbest needs a number from 1 on, and goes without --evaluate, --risk and --probabilities")
-    for target in (args.report, None if args.output == "-" else args.output):
-        if target is not None:
-            check_writable(target)
-    model = load_model(args.model)
-    if not isinstance(model, DependencyParser):
-        raise InputError(f"{args.model}: holds a {model.kind!r}, not a dependency parser")
-    model.n_jobs = args.n_jobs
+    check_flags(args)
+    model = load_parser(args, DependencyParser, "dependency")
     stream = sys.stdin if args.input == "-" else open_text(args.input)
     name = "<stdin>" if args.input == "-" else args.input
     size = 1 if args.input == "-" and sys.stdin.isatty() else BATCH

@@ -55,10 +55,12 @@ def run(args: argparse.Namespace) -> int:
     from partwise.parsing import parsing_report, read_conllu
 
     check_files(args, "sentences")
-    account = Account(lambda model: f"{len(model.relations_)} relations", lambda model: {}, evaluate, parsing_report)
+    account = Account(
+        lambda model: f"{len(model.relations_)} relations", lambda model: {}, evaluate, parsing_report, True
+    )
     return train(
-        args, make(args), lambda path: read_conllu(path, trees=path == args.dev),
-        lambda data: {"sentences": len(data), "words": sum(map(len, data))}, account,
+        args, make(args), lambda path: read_conllu(path, trees=False),
+        lambda data: {"sentences": len(data), "words": sum(map(len, data))}, account, read_conllu,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from partwise.cli.console import note, print_json, tell
 from partwise.cli.registry import Command, UsageError
 from partwise.cli.stream import opened
 from partwise.exceptions import InputError
+from partwise.parsing.commands._flags import check_flags, load_parser
 from partwise.parsing.commands.parse import BATCH, batches, open_text
 from partwise.parsing.phrases.trees import escaped
 
@@ -79,25 +80,13 @@ def written(args: argparse.Namespace, model: Any, block: list[Any]) -> tuple[str
 
 
 def run(args: argparse.Namespace) -> None:
-    from partwise.estimation.base import load_model
     from partwise.parsing import PhraseParser, bracket_scores, clean_tree, parse_trees, phrase_report
-    from partwise.storage import check_writable
 
-    if args.model is None:
-        raise UsageError("missing: the model: --model FILE")
-    if args.report is not None and not args.evaluate:
-        raise UsageError("--report compares with the trees of the input: --evaluate")
-    if args.nbest is not None and (args.nbest < 1 or args.evaluate or args.risk or args.probabilities):
-        raise UsageError("--nbest needs a number from 1 on, and goes without --evaluate, --risk and --probabilities")
+    check_flags(args)
     if args.probabilities and args.evaluate:
         raise UsageError("--probabilities writes no trees that --evaluate could compare")
-    for target in (args.report, None if args.output == "-" else args.output):
-        if target is not None:
-            check_writable(target)
-    model = load_model(args.model)
-    if not isinstance(model, PhraseParser):
-        raise InputError(f"{args.model}: holds a {model.kind!r}, not a phrase parser")
-    model.n_jobs, args.fallbacks = args.n_jobs, 0
+    model = load_parser(args, PhraseParser, "phrase")
+    args.fallbacks = 0
     stream = sys.stdin if args.input == "-" else open_text(args.input)
     name = "<stdin>" if args.input == "-" else args.input
     size = 1 if args.input == "-" and sys.stdin.isatty() else BATCH

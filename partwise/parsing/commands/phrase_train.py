@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     check_files(args, "trees")
     model = PhraseParser(vertical=args.vertical, horizontal=args.horizontal, threshold=args.threshold, bits=args.bits,
                          **learning_settings(args))  # fmt: skip
-    account = Account(describe, lambda model: {"pruning_recall": model.recall_.share}, evaluate, phrase_report)
+    account = Account(describe, lambda model: {"pruning_recall": model.recall_.share}, evaluate, phrase_report, True)
     sizes = lambda data: {"trees": len(data), "words": sum(map(len, data))}  # noqa: E731
     return train(args, model, read_trees, sizes, account)
 

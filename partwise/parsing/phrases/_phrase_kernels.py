@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
+from partwise.parsing._arc_kernels import touch
+from partwise.parsing._word_views import MULTIPLIER, SPREAD, mix
 from partwise.structures._grammar_space import GrammarSpace
 from partwise.structures.base import part_count
 
@@ -71,8 +73,6 @@ WORD_TEMPLATES = np.array([
     (NOTHING, TT), (CC, NOTHING), (TL, TR), (WL, WL), (NOTHING, TW), (WT, NOTHING), (SL, SL), (NOTHING, SR),
 ])  # fmt: skip
 
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-SPREAD = np.uint64(0xBF58476D1CE4E5B9)
 LEFT = np.uint64(0xD6E8FEB86659FD93)
 RIGHT = np.uint64(0xA0761D6478BD642F)
 LONGEST = 5  # spans of up to this many words have a feature of all their parts of speech
@@ -93,14 +93,6 @@ class PhrasePack(NamedTuple):
 
 
 @kernel
-def _mix(a, b):
-    """A number for the pair (a, b)."""
-    x = (a ^ (b * MULTIPLIER)) + (b >> np.uint64(31)) + np.uint64(0x632BE59BD9B4E019)
-    x = (x ^ (x >> np.uint64(30))) * SPREAD
-    return x ^ (x >> np.uint64(27))
-
-
-@kernel
 def border_views(pack, i, views):
     """views[b] ← the views of border b = 0..n of a sentence, (n + 1, N_VIEWS)."""
     start = pack.offsets[i]
@@ -115,9 +107,9 @@ def border_views(pack, i, views):
         v[NOTHING] = np.uint64(1)
         v[WL], v[WR], v[TL], v[TR] = left[FORM], right[FORM], left[TAG], right[TAG]
         v[SL], v[SR] = left[SUFFIX], right[SUFFIX]
-        v[TT], v[WT], v[TW] = _mix(left[TAG], right[TAG]), _mix(left[FORM], right[TAG]), _mix(left[TAG], right[FORM])
-        v[TTL], v[TTR] = _mix(before, left[TAG]), _mix(right[TAG], after)
-        v[CC] = _mix(left[SHAPE], right[SHAPE])
+        v[TT], v[WT], v[TW] = mix(left[TAG], right[TAG]), mix(left[FORM], right[TAG]), mix(left[TAG], right[FORM])
+        v[TTL], v[TTR] = mix(before, left[TAG]), mix(right[TAG], after)
+        v[CC] = mix(left[SHAPE], right[SHAPE])
 
 
 @kernel
@@ -128,7 +120,7 @@ def _salted(views, kinds, salt, out):
             if kinds[k] == NOTHING:
                 out[b, k] = np.uint64(k) * SPREAD
             else:
-                out[b, k] = _mix(views[b, kinds[k]], np.uint64(1000 * salt + k))
+                out[b, k] = mix(views[b, kinds[k]], np.uint64(1000 * salt + k))
 
 
 @kernel
@@ -182,7 +174,7 @@ def node_places(pack, i, node, symbol, s, e, shift, out):
     if e - s <= LONGEST:
         x = own
         for t in range(pack.offsets[i] + s, pack.offsets[i] + e):
-            x = _mix(x, pack.words[t, TAG])
+            x = mix(x, pack.words[t, TAG])
         out[k] = np.intp((x * MULTIPLIER) >> shift)
         k += np.uintp(1)
     return np.intp(k)
@@ -191,8 +183,8 @@ def node_places(pack, i, node, symbol, s, e, shift, out):
 @kernel
 def _rule_places(pack, edge, a, b, c, s, m, e, shift, out):
     """out ← the places of the weights of the rule a → b c over s, m, e; of a unary rule where c < 0, and then m = e."""
-    fine = _mix(pack.fine[a], pack.fine[b] * LEFT)
-    coarse = _mix(pack.coarse[a], pack.coarse[b] * LEFT)
+    fine = mix(pack.fine[a], pack.fine[b] * LEFT)
+    coarse = mix(pack.coarse[a], pack.coarse[b] * LEFT)
     if c >= 0:
         fine, coarse = fine + pack.fine[c] * RIGHT, coarse + pack.coarse[c] * RIGHT
     length = np.uint64(2 * length_bin(e - s) + 1) * LEFT
@@ -276,19 +268,6 @@ def _(features, i, theta, scores, at):
 
 
 @kernel
-def _touch(theta, places, count, amount, clear):
-    """θ[places] += amount; or, to ``clear``, returns Σ θ[places]² and leaves zeros."""
-    total = 0.0
-    for j in range(np.uintp(count)):
-        if clear:
-            total += theta[places[j]] * theta[places[j]]
-            theta[places[j]] = 0.0
-        else:
-            theta[places[j]] += amount
-    return total
-
-
-@kernel
 def _scatter(features, i, parts, at, step, theta, clear):
     """θ ← θ + step·F_i parts; or, to ``clear``, returns the squared norm of the weights that this touches."""
     space, shift = features.space, np.uint64(64 - features.bits)
@@ -307,13 +286,13 @@ def _scatter(features, i, parts, at, step, theta, clear):
                 own, touched = own + amount, True
                 if not choice:
                     count = _edge_places(features, i, v, e, edge, word, shift, places)
-                    norm += _touch(theta, places, count, step * amount, clear)
+                    norm += touch(theta, places, count, step * amount, clear)
         if space.atom[v] >= 0:
             own = parts[at + space.atom[v]]
             touched = own != 0.0
         if touched and state < choices and space.left[space.first[v]] >= 0:
             count = node_places(features, i, node, space.symbols[state], space.start[v], space.stop[v], shift, places)
-            norm += _touch(theta, places, count, step * own, clear)
+            norm += touch(theta, places, count, step * own, clear)
     return norm
 
 
