@@ -201,9 +201,9 @@ class Row:
         def text(form: str, value: float | None) -> str:
             return "" if value is None else form.format(value)
 
-        verdict = {True: "yes", False: "NO", None: ""}[self.met]
+        answer = {True: "yes", False: "NO", None: ""}[self.met]
         both = [text(self.form, self.theirs), text(self.form, self.ours)]
-        return [self.what, *both, text(self.ratio_form, self.ratio), self.target, verdict]
+        return [self.what, *both, text(self.ratio_form, self.ratio), self.target, answer]
 
 
 def print_table(title: str, rows: list[Row], peer: str = "CRFsuite") -> None:

@@ -112,10 +112,10 @@ def main() -> None:
     certified = second.certificates(test)
     share, steps = certified.optimal.mean(), certified.iterations.mean()
     print(f"  proved optimal: {100 * share:.1f}% of the test sentences, {steps:.1f} iterations on average", flush=True)
-    believed = second.predict_beliefs(test)[1]
+    propagated = second.predict_beliefs(test)[1]
     print(
-        f"  belief propagation: {100 * (1 - believed.converged.mean()):.1f}% of the test sentences do not converge, "
-        f"{believed.rounds.mean():.1f} rounds on average",
+        f"  belief propagation: {100 * (1 - propagated.converged.mean()):.1f}% of the test sentences do not converge, "
+        f"{propagated.rounds.mean():.1f} rounds on average",
         flush=True,
     )
     if args.model:

@@ -26,18 +26,18 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "projected_gradient": {"learner_options": {"radius": 100.0}},
     "perceptron": {"loss": "perceptron"},
 }
-BELIEFS = {"model2": ("model1", "model2"), "hmm": ("model1", "model2", "hmm")}
+POSTERIORS = {"model2": ("model1", "model2"), "hmm": ("model1", "model2", "hmm")}
 
 
 def cells(context: Context) -> list[dict[str, Any]]:
     passes = 20 if context.quick else 500
     found: list[dict[str, Any]] = []
-    for beliefs in BELIEFS:
+    for posteriors in POSTERIORS:
         for learner in LEARNERS:
             limit = min(passes, 30) if learner == "perceptron" else passes
-            found.append({"kind": "gold", "learner": learner, "beliefs": beliefs, "n": 100, "passes": limit})
+            found.append({"kind": "gold", "learner": learner, "posteriors": posteriors, "n": 100, "passes": limit})
     for n in () if context.quick else (500, 1000, 5000):
-        found.append({"kind": "raw", "learner": "extragradient", "beliefs": "model2", "n": n, "passes": 60})
+        found.append({"kind": "raw", "learner": "extragradient", "posteriors": "model2", "n": n, "passes": 60})
     return found
 
 
@@ -50,8 +50,8 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
         y = _intersected(base, X)
     given = LEARNERS[settings["learner"]]
     aligner = WordAligner(
-        base, beliefs=BELIEFS[settings["beliefs"]], learner=settings["learner"], C=1.0, max_passes=settings["passes"],
-        infeasible="nearest", **given,
+        base, posteriors=POSTERIORS[settings["posteriors"]], learner=settings["learner"], C=1.0,
+        max_passes=settings["passes"], infeasible="nearest", **given,
     )  # fmt: skip
     test_parts: list[Any] = []
     curve: list[dict[str, float]] = []
@@ -83,7 +83,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
 
 
 def _intersected(base: Any, X: Any) -> list[list[tuple[int, int]]]:
-    """Links that both directions of the HMM believe in."""
+    """Links that both directions of the HMM find probable."""
     found = base.posteriors(X, "hmm")
     both = zip(found.forward, found.backward, strict=True)
     return [[(int(j), int(k)) for j, k in np.argwhere((a > 0.5) & (b > 0.5))] for a, b in both]
@@ -93,8 +93,8 @@ def table(cells: list[Cell], context: Context) -> str:
     rows: list[list[Any]] = []
     for cell in cells:
         s, r = cell.settings, cell.result
-        data = f"{s['n']} {'gold' if s['kind'] == 'gold' else 'machine-labelled'} pairs, {s['beliefs']} features"
-        paper = PAPER[s["learner"]] if s["kind"] == "gold" and s["beliefs"] == "model2" else None
+        data = f"{s['n']} {'gold' if s['kind'] == 'gold' else 'machine-labelled'} pairs, {s['posteriors']} features"
+        paper = PAPER[s["learner"]] if s["kind"] == "gold" and s["posteriors"] == "model2" else None
         scores = [f"{100 * r['aer']:.2f}", paper, f"{100 * r['dev_aer']:.2f}"]
         speed = f"{r['cpu_seconds'] / r['passes'] / r['edges'] * 1e6:.2f}"
         rows.append([s["learner"], data, *scores, r["best_pass"], r["edges"], speed])
@@ -107,7 +107,7 @@ def draw(figure: Any, cells: list[Cell], context: Context) -> None:
     left, right = figure.subplots(1, 2)
     for cell in cells:
         curve = cell.result["curve"]
-        label = f"{cell.settings['learner']}, {cell.settings['n']}, {cell.settings['beliefs']}"
+        label = f"{cell.settings['learner']}, {cell.settings['n']}, {cell.settings['posteriors']}"
         left.plot([c["norm"] for c in curve], [100 * c["test_aer"] for c in curve], label=label)
         right.plot([c["step"] for c in curve], [100 * c["test_aer"] for c in curve], label=label)
     left.set_xlabel("‖θ‖")

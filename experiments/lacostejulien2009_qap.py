@@ -26,18 +26,18 @@ PAPER = {
 }  # fmt: skip
 PAPER_BEST = 3.8
 MODELS = ("M", "M+F", "M+Q", "M+F+Q")
-BELIEFS = {"model2": ("model1", "model2"), "hmm": ("model1", "model2", "hmm")}
+POSTERIORS = {"model2": ("model1", "model2"), "hmm": ("model1", "model2", "hmm")}
 GRID = [(0.1, 3.0), (0.3, 3.0)]  # (C, c⁻)
 
 
 def cells(context: Context) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{"kind": "generative", "model": model} for model in BELIEFS["hmm"]]
+    found: list[dict[str, Any]] = [{"kind": "generative", "model": model} for model in POSTERIORS["hmm"]]
     sizes, passes = ((60,), 10) if context.quick else ((100, 200), 60)
-    for beliefs in BELIEFS:
+    for posteriors in POSTERIORS:
         for n in sizes:
             for model in MODELS[:2] if context.quick else MODELS:
                 pairs = 25 if model.endswith("Q") else passes
-                found.append({"kind": "learned", "model": model, "n": n, "beliefs": beliefs, "passes": pairs})
+                found.append({"kind": "learned", "model": model, "n": n, "posteriors": posteriors, "passes": pairs})
     return found
 
 
@@ -50,7 +50,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
     best, chosen, begin = None, (0.0, 0.0), time.perf_counter()
     for C, missed in GRID[:1] if context.quick else GRID:
         aligner = WordAligner(
-            base, model=settings["model"], beliefs=BELIEFS[settings["beliefs"]], false_negative=missed, C=C,
+            base, model=settings["model"], posteriors=POSTERIORS[settings["posteriors"]], false_negative=missed, C=C,
             learner="n_slack", infeasible="nearest", candidates=0.02, max_passes=settings["passes"], exact=False,
         ).fit(X, y, dev=(dev_X, dev_y))  # fmt: skip
         reached = aligner.result_.trace[aligner.result_.best_step - 1].score
@@ -80,14 +80,16 @@ def name_of(cell: Cell) -> str:
     s = cell.settings
     if s["kind"] == "generative":
         return f"{s['model']}, both directions"
-    return f"{s['model']}, {s['n']} pairs, " + ("features of Model 2" if s["beliefs"] == "model2" else "and of the HMM")
+    return f"{s['model']}, {s['n']} pairs, " + (
+        "features of Model 2" if s["posteriors"] == "model2" else "and of the HMM"
+    )
 
 
 def table(cells: list[Cell], context: Context) -> str:
     rows: list[list[Any]] = []
     for cell in cells:
         s, r = cell.settings, cell.result
-        paper = PAPER.get((s["model"], s.get("n", 0))) if s.get("beliefs") == "model2" else None
+        paper = PAPER.get((s["model"], s.get("n", 0))) if s.get("posteriors") == "model2" else None
         chosen = f"{r['C']:g}, {r['missed']:g}" if "C" in r else None
         interval = f"{100 * r['low']:.2f} to {100 * r['high']:.2f}"
         scores = [f"{100 * r[name]:.2f}" for name in ("precision", "recall", "aer")]

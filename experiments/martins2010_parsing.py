@@ -103,10 +103,10 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
         model = DependencyParser(**shared).fit(train, dev=dev)
         return {"curve": [(r.step, r.seconds, r.score) for r in model.result_.trace]}
     second = SecondOrderParser(pruner_passes=min(settings["passes"], 5), **shared).fit(train, dev=dev)
-    believed = second.predict_beliefs(dev)[1]
+    propagated = second.predict_beliefs(dev)[1]
     return {
         "curve": [(r.step, r.seconds, r.score) for r in second.result_.trace],
-        "not_converged": float(1.0 - believed.converged.mean()),
+        "not_converged": float(1.0 - propagated.converged.mean()),
         "optimal": float(second.certificates(dev).optimal.mean()),
         "recall": second.pruning_recall(dev),
     }

@@ -279,7 +279,7 @@ def test_bad_data(fitted: Any, generative: GenerativeAligner) -> None:
     with pytest.raises(InputError, match="the source sentence of pair 1 is empty"):
         fitted["M"].predict([(["a"], ["b"]), ([], ["b"])])
     with pytest.raises(ParameterError, match="'hmm', 'model1'"):
-        WordAligner(generative, beliefs=("model2",), **ENOUGH).fit([(["a"], ["b"])], [[(0, 0)]])
+        WordAligner(generative, posteriors=("model2",), **ENOUGH).fit([(["a"], ["b"])], [[(0, 0)]])
     with pytest.raises(NotFittedError):
         WordAligner().predict([(["a"], ["b"])])
     assert fitted["M"].predict([]) == []
@@ -377,10 +377,10 @@ def test_sources_of_ones_own(train: AlignedPairs, generative: GenerativeAligner,
         WordAligner.load(tmp_path / "m.pw", sources=(told, told))
 
 
-# conduct
+# the interface of scikit-learn
 
 
-def test_scikit_learn_conduct(train: AlignedPairs, generative: GenerativeAligner) -> None:
+def test_scikit_learn_interface(train: AlignedPairs, generative: GenerativeAligner) -> None:
     aligner = WordAligner(generative, **ENOUGH)
     assert repr(WordAligner(model="M+F", C=0.5)) == "WordAligner(model='M+F', C=0.5)"
     copy = clone(aligner)
@@ -435,7 +435,7 @@ def test_checkpoints(train: AlignedPairs, generative: GenerativeAligner, tmp_pat
         lambda: WordAligner(generative, **{**ENOUGH, "C": 0.2}).fit(pairs, gold, checkpoint=path),
         lambda: WordAligner(generative, **ENOUGH).fit(pairs[:19], gold[:19], checkpoint=path),
         lambda: WordAligner(generative, **ENOUGH).fit(pairs, [[]] * 20, checkpoint=path),
-        lambda: WordAligner(generative, beliefs=("hmm",), **ENOUGH).fit(pairs, gold, checkpoint=path),
+        lambda: WordAligner(generative, posteriors=("hmm",), **ENOUGH).fit(pairs, gold, checkpoint=path),
         lambda: WordAligner(generative, **ENOUGH).fit(pairs, gold, dev=(pairs, gold), checkpoint=path),
     ):
         with pytest.raises(InputError, match="belongs to another run"):

@@ -163,7 +163,7 @@ def test_partial_trees_are_learned_from() -> None:
         DependencyParser(**SMALL, loss="svm").fit(partial)
 
 
-def test_scikit_learn_conduct() -> None:
+def test_scikit_learn_interface() -> None:
     model = clone(DependencyParser(C=0.5))
     assert repr(model) == "DependencyParser(C=0.5)"
     with pytest.raises(NotFittedError):

@@ -196,7 +196,7 @@ def test_settings_are_checked(params, message):
         GenerativeAligner(**params).fit([(["a"], ["b"])])
 
 
-def test_conduct(fitted, sample):
+def test_scikit_learn_interface(fitted, sample):
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
 

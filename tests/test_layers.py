@@ -49,7 +49,6 @@ TOGETHER = {
         "_callees",
         "_overrides",
         "_self_test",
-        "_ingredients",
         "_kernel_cache",
         "_kernel_contents",
     },

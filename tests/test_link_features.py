@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partwise.alignment.beliefs import WordCounts
 from partwise.alignment.feature_map import FeatureMap
 from partwise.alignment.gold import gold_links
 from partwise.alignment.link_features import link_features, source_values, value_columns
 from partwise.alignment.link_files import GoldLinks
 from partwise.alignment.links import Edges, check_pairs
 from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
+from partwise.alignment.word_counts import WordCounts
 from partwise.alignment.word_features import PATTERNS, fertility_features, pair_features
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures.assignment import PAIRS

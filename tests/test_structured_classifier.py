@@ -161,7 +161,7 @@ def test_checkpoint_and_callbacks(tmp_path: Path) -> None:
 # scikit-learn
 
 
-def test_conduct() -> None:
+def test_scikit_learn_interface() -> None:
     found = model(loss="perceptron")
     copied = clone(found)
     assert copied.get_params() == found.get_params() and copied is not found

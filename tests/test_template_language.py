@@ -191,7 +191,7 @@ def test_reading_a_file_of_templates(tmp_path: Path) -> None:
         Templates.read(tmp_path / "none")
 
 
-def test_ready_sets() -> None:
+def test_presets() -> None:
     data = Columns.from_sentences({name: [["A", "b", "1"]] for name in ("word", "pos", "chunk", "predicted")})
     for name in PRESETS:
         assert len(Templates.ready(name).fit(data).transform(data)) == 3

@@ -1,4 +1,4 @@
-"""LDA and DiscLDA as estimators: conduct, determinism, resuming, semi-supervision, bad input."""
+"""LDA and DiscLDA as estimators: the interface of scikit-learn, determinism, resuming, semi-supervision, bad input."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_averaging_over_phi_averages_probabilities():
 
 
 @pytest.mark.parametrize("estimator", [LDA(3, n_iterations=10), DiscLDA(1, 1, alpha=[0.2, 0.3], **FAST)])
-def test_conduct(estimator):
+def test_scikit_learn_interface(estimator):
     X, y = groups()
     assert type(estimator).__name__ in repr(estimator)
     fresh = clone(estimator).set_params(beta=0.02)

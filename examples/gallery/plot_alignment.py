@@ -2,7 +2,7 @@
 Word alignment: from posteriors to links
 ========================================
 
-An HMM learns from raw sentence pairs; a matching on top of it learns from gold links which of its beliefs to trust.
+An HMM learns from raw sentence pairs; a matching on top of it learns from gold links which of its posteriors to trust.
 """
 
 # %%

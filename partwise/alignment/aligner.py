@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._threads import Threads
-from partwise.alignment.beliefs import Beliefs, common_words, trained_on_raw_text, word_counts
 from partwise.alignment.explanation import LinkExplanation, explain_link, link_margins
 from partwise.alignment.feature_map import (
     ALIGNMENT_MODELS,
@@ -27,14 +26,16 @@ from partwise.alignment.gold import gold_links
 from partwise.alignment.link_features import LinkSource
 from partwise.alignment.link_files import GoldLinks, Link
 from partwise.alignment.links import Floats, SentencePair, check_pairs, pair_blocks
+from partwise.alignment.posterior_features import PosteriorFeatures, trained_on_raw_text
 from partwise.alignment.problems import alignment_problem, check_learner, link_array, link_costs, training_targets
 from partwise.alignment.scores import alignment_scores
 from partwise.alignment.searches import search_blocks
 from partwise.alignment.selection import FEW, Selection, select
+from partwise.alignment.word_counts import common_words, word_counts
 from partwise.batch import Batch
 from partwise.costs import PartCost
 from partwise.estimation.base import restore, thread_count
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
 from partwise.estimation.outputs import Outputs, as_instances, as_list
 from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
@@ -64,7 +65,7 @@ class WordAligner(LearnedEstimator):
         or if absent an HMM, is trained by ``fit`` on ``bitext`` and the training pairs.
     model : {"M", "M+F", "M+Q", "M+F+Q"}
         Matching; with fertilities; with pairs of neighbouring links (a quadratic assignment); with both.
-    beliefs : tuple of str, optional
+    posteriors : tuple of str, optional
         Which of the generative aligner's models give posteriors; all of them if absent.
     sources : tuple of callables
         More edge features: each maps sentence pairs to {name: one (J, K) matrix per pair}. With ``n_jobs`` they are
@@ -77,7 +78,7 @@ class WordAligner(LearnedEstimator):
         Gold alignments that the model cannot produce: an error that names pair and link, or train on the largest
         feasible subset of their links.
     candidates : float
-        In the models with Q only links that some belief gives at least this much are considered.
+        In the models with Q: the least posterior, by any model, of a link that is considered.
     exact : bool
         In the models with Q: predict by an integer program, or by rounding its linear relaxation.
     time_limit : float, optional
@@ -124,7 +125,7 @@ class WordAligner(LearnedEstimator):
         generative: GenerativeAligner | None = None,
         *,
         model: str = "M",
-        beliefs: tuple[str, ...] | None = None,
+        posteriors: tuple[str, ...] | None = None,
         sources: tuple[LinkSource, ...] = (),
         max_fertility: int = 2,
         false_positive: float = 1.0,
@@ -145,7 +146,7 @@ class WordAligner(LearnedEstimator):
         n_jobs: int = 1,
         verbose: int = 0,
     ) -> None:
-        self.generative, self.model, self.beliefs, self.sources = generative, model, beliefs, sources
+        self.generative, self.model, self.posteriors, self.sources = generative, model, posteriors, sources
         self.max_fertility, self.infeasible = max_fertility, infeasible
         self.false_positive, self.false_negative = false_positive, false_negative
         self.candidates, self.exact, self.time_limit = candidates, exact, time_limit
@@ -272,10 +273,10 @@ class WordAligner(LearnedEstimator):
         return first.fit(X, y, dev=dev).result_
 
     def _feature_map(self, lexicon: tuple[Sequence[str], Sequence[str]]) -> FeatureMap:
-        names = tuple(self.generative_.models_) if self.beliefs is None else tuple(self.beliefs)
+        names = tuple(self.generative_.models_) if self.posteriors is None else tuple(self.posteriors)
         return FeatureMap(
-            self.model, (Beliefs(self.generative_, names), *self.sources), word_counts(self.generative_), lexicon,
-            self.max_fertility, self.frequent, self.candidates, self.time_limit,
+            self.model, (PosteriorFeatures(self.generative_, names), *self.sources), word_counts(self.generative_),
+            lexicon, self.max_fertility, self.frequent, self.candidates, self.time_limit,
         )  # fmt: skip
 
     def _evidence(self, dev: Any) -> object:

@@ -26,7 +26,7 @@ from partwise.alignment.matrices import LinkMatrices, LinkPosteriors
 from partwise.alignment.scores import alignment_scores
 from partwise.alignment.symmetrisation import SYMMETRISATIONS, Link, symmetrise
 from partwise.estimation.base import StoredModel, thread_count
-from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.estimator import Estimator, check_is_fitted
 from partwise.estimation.outputs import Outputs, as_instances, as_list
 from partwise.exceptions import InputError, ParameterError, unknown_name
 from partwise.progress import Progress
@@ -42,7 +42,7 @@ class GenerativeAligner(Estimator, StoredModel):
 
     Brown et al. (1993) for Models 1 and 2, Vogel, Ney and Tillmann (1996) and Och and Ney (2003) for the HMM,
     Liang, Taskar and Klein (2006) for agreement: the E-step counts a link by the product of the two directions'
-    posteriors, which keeps what both believe and roughly halves the error.
+    posteriors, which keeps the links that both find probable and roughly halves the error.
 
     Parameters
     ----------
@@ -347,7 +347,7 @@ class GenerativeAligner(Estimator, StoredModel):
         return 1.0 - alignment_scores(gold_links(as_instances(X), as_list(y)), self.predict(X)).aer
 
     def predict_scores(self, X: Any, model: str | None = None) -> LinkMatrices:
-        """p(a_j = i)·p(b_i = j) of every possible link, one matrix per pair: how far both directions believe in it."""
+        """p(a_j = i)·p(b_i = j) of every possible link, one matrix per pair."""
         return self.posteriors(X, model).product
 
     # ------------------------------------------------------------------ storage

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from partwise._compile import kernel
-from partwise.alignment.beliefs import WordCounts
 from partwise.alignment.links import Edges, Floats, SentencePair
 from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
+from partwise.alignment.word_counts import WordCounts
 from partwise.exceptions import InputError
 
 __all__ = ["LinkSource", "link_features", "source_values"]

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from partwise.alignment.beliefs import WordCounts
 from partwise.alignment.links import Edges, Floats, Ints
+from partwise.alignment.word_counts import WordCounts
 
 __all__ = ["PATTERNS", "fertility_features", "pair_features"]
 
@@ -93,7 +93,7 @@ def _interleave(edges: Edges, blocks: list[Floats], levels: int) -> tuple[Ints, 
 def pair_features(
     edges: Edges, values: Mapping[str, Floats], first: Ints, second: Ints, pattern: Ints
 ) -> tuple[list[str], Floats]:
-    """(names, f): a bonus for each pattern, and more of it the more both links are believed in by each model.
+    """(names, f): a bonus for each pattern, and more of it the more probable both links are by each model.
 
     ``first`` and ``second`` are numbers of edges, ``pattern`` numbers of ``PATTERNS``.
     """
@@ -101,8 +101,8 @@ def pair_features(
     for number, name in enumerate(PATTERNS):
         here = pattern == number
         columns[name] = here.astype(float)
-        for belief, strength in values.items():
+        for model, strength in values.items():
             v = np.sqrt(np.clip(strength, 0.0, 1.0))
-            columns[f"{name}, both by {belief}"] = here * np.minimum(v[first], v[second])
-            columns[f"{name}, either by {belief}"] = here * np.maximum(v[first], v[second])
+            columns[f"{name}, both by {model}"] = here * np.minimum(v[first], v[second])
+            columns[f"{name}, either by {model}"] = here * np.maximum(v[first], v[second])
     return list(columns), np.column_stack(list(columns.values()))

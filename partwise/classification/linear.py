@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from partwise.costs import Cost
 from partwise.estimation.base import make_loss, thread_count
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator, cost_for
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.features.inputs import RowMatrix

@@ -143,7 +143,7 @@ class DualRounds(CertifiedLearner):
         if primal < state["primal"]:
             state["answer"], state["primal"] = state["theta"], primal
         extra = {"gap_estimate": state["estimate"] / problem.m, "sigma": state["sigma"], "groups": float(groups)}
-        return self.verdict(state["primal"], state["dual"], state["best_dual"], **extra)
+        return self.assess(state["primal"], state["dual"], state["best_dual"], **extra)
 
     def weights(self, state: State) -> Floats:
         return state["answer"]  # type: ignore[no-any-return]  # replaced in every pass, never written to

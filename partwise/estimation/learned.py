@@ -26,8 +26,8 @@ from partwise.estimation.base import (
     params_to_json,
     thread_count,
 )
-from partwise.estimation.conduct import Estimator, check_is_fitted
 from partwise.estimation.convergence import warn_unconverged
+from partwise.estimation.estimator import Estimator, check_is_fitted
 from partwise.estimation.results import result_from_json, result_to_json
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners import Learner, Result

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from partwise.batch import Batch
 from partwise.costs import Cost, Hamming, LabelCost
 from partwise.estimation.base import restore, thread_count
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator, cost_for
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError, StorageError

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._compile import kernel
-from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.estimator import Estimator, check_is_fitted
 from partwise.exceptions import InputError, ParameterError
 
 __all__ = ["SHAPE_NAMES", "ScanFeatures", "shape_features", "spin_images"]

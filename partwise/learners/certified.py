@@ -125,7 +125,7 @@ class CertifiedLearner(Learner):
         reach = np.sqrt(2.0 * domain.cost(result.theta)) - np.sqrt(2.0 * problem.m * max(certificate.gap, 0.0))
         return bool(reach > 0.0 and certificate.dual + 0.5 * reach**2 / problem.m > certificate.primal)
 
-    def verdict(self, primal: float, dual: float, best_dual: float = -np.inf, **extra: float) -> dict[str, Any]:
+    def assess(self, primal: float, dual: float, best_dual: float = -np.inf, **extra: float) -> dict[str, Any]:
         """What ``advance`` returns: with the best dual so far, whether the gap is small enough."""
         if np.isnan(primal) or np.isnan(dual):
             raise InputError(

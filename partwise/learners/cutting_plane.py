@@ -69,11 +69,11 @@ class CuttingPlane(CertifiedLearner):
         if not self.forget >= 1:
             raise ParameterError("forget", type(self).__name__, "at least 1", self.forget)
 
-    def _verdict(self, state: State, primal: float, dual: float, none_violated: bool, **extra: float) -> dict[str, Any]:
-        """As ``verdict``, with the best primal so far: its θ is what ``fit`` returns."""
+    def _assess(self, state: State, primal: float, dual: float, none_violated: bool, **extra: float) -> dict[str, Any]:
+        """As ``assess``, with the best primal so far: its θ is what ``fit`` returns."""
         primal, dual = float(primal), float(dual)
         norm = math.sqrt(dot(state["theta"], state["theta"]))
-        known = self.verdict(primal, dual, added=state["added"], norm=norm, **extra)
+        known = self.assess(primal, dual, added=state["added"], norm=norm, **extra)
         state["gap"], state["primal"] = primal - dual, min(primal, state["primal"])
         near = state["primal"] - dual <= self.tolerance * abs(state["primal"])
         known["converged"] = near or (self.epsilon is not None and none_violated)
@@ -156,7 +156,7 @@ class NSlack(CuttingPlane):
         dual = self.dual(problem, dot(cuts.alpha, cuts.constant), raw / self.C)
         state.update(theta=theta, cuts=cuts._asdict(), rng=rng.bit_generator.state, added=state["added"] + float(added))
         solved = added == 0.0 and left <= problem.m * epsilon
-        return self._verdict(state, primal, dual, solved, constraints=float(cuts.filled.sum()), sweeps=float(sweeps))
+        return self._assess(state, primal, dual, solved, constraints=float(cuts.filled.sum()), sweeps=float(sweeps))
 
 
 @register_learner("one_slack")
@@ -220,7 +220,7 @@ class OneSlack(CuttingPlane):
         still = violation <= 0.0 and np.array_equal(state["last_alpha"], state["alpha"])
         state["last_alpha"] = state["alpha"].copy()
         met = self.epsilon is not None and violation <= problem.m * self.epsilon
-        known = self._verdict(state, primal, dual, met, constraints=float(state["count"]))
+        known = self._assess(state, primal, dual, met, constraints=float(state["count"]))
         return {**known, "stalled": still}  # no new cut and no other weights: rounding lets it go no further
 
     # the working set

@@ -92,7 +92,7 @@ def judged(learner: CertifiedLearner, state: State, primal: float, dual: float, 
     """
     best = state["best"]
     best[0], best[1] = min(best[0], primal), max(best[1], dual)
-    known = learner.verdict(float(primal), float(dual), **extra)
+    known = learner.assess(float(primal), float(dual), **extra)
     known["converged"] = bool(best[0] - best[1] <= learner.tolerance * abs(best[0]))
     return known
 

@@ -127,7 +127,7 @@ class SaddlePointLearner(CertifiedLearner):
         extra["norm"] = math.sqrt(self.domain(problem).dot(theta, theta))
         known: dict[str, Any] = {"objective": primal, "extra": extra}
         if dual is not None:
-            known = self.verdict(primal, dual, state["best_dual"], **extra)
+            known = self.assess(primal, dual, state["best_dual"], **extra)
             state["best_dual"] = max(dual, state["best_dual"])
         state["known"] = known
         return dict(known)
@@ -271,7 +271,7 @@ class Extragradient(SaddlePointLearner):
         state["promised"] += step * (self.domain(problem).cost(u) - found.tilt)
         if not self.memory_efficient:
             problem.run(update_scores, problem.data, problem.part_offsets, u, step, problem.buffers(), state["kept"])
-        return self._verdict(problem, state, step)
+        return self._assess(problem, state, step)
 
     def _move_tail(self, state: State) -> None:
         """After 2^k steps the average begins at step 2^(k−1): it holds between a half and three quarters of them."""
@@ -288,7 +288,7 @@ class Extragradient(SaddlePointLearner):
             total, pull, cost, weight = (state[name] for name in SUMS)
         return total / weight, pull / weight, cost / weight
 
-    def _verdict(self, problem: Problem, state: State, step: float) -> dict[str, Any]:
+    def _assess(self, problem: Problem, state: State, step: float) -> dict[str, Any]:
         theta, v, cost = self._average(state)
         dual = None
         if not self._free:  # any average is a dual point: that of all steps comes for nothing

@@ -202,7 +202,7 @@ class FrankWolfe(BlockLearner):
             primal = self.primal(problem, answer)
             if primal < state["primal"]:
                 state["answer"], state["primal"] = answer.copy(), primal
-        return self.verdict(state["primal"], dual, state["best_dual"], **extra)
+        return self.assess(state["primal"], dual, state["best_dual"], **extra)
 
     def weights(self, state: State) -> Floats:
         return state["answer"]  # type: ignore[no-any-return]
@@ -254,4 +254,4 @@ class BatchFrankWolfe(CertifiedLearner):
             state["v"] = v + step * direction
             state["constant"] += step * (constant - state["constant"])
         state["theta"], state["guide"] = source, np.zeros(0)
-        return self.verdict(primal, dual, state["best_dual"])
+        return self.assess(primal, dual, state["best_dual"])

@@ -199,7 +199,7 @@ class ProjectedAscent(CertifiedLearner):
         primal = self.primal(problem, theta)
         if primal < state["primal"]:
             state["answer"], state["primal"] = theta.copy(), primal
-        known = self.verdict(state["primal"], dual, state["best_dual"], visits=float(visits) / problem.m)
+        known = self.assess(state["primal"], dual, state["best_dual"], visits=float(visits) / problem.m)
         return {**known, "stalled": not moved.any()}
 
     def weights(self, state: State) -> Floats:

@@ -177,4 +177,4 @@ class SDCA(BlockLearner):
         theta, constant = state["theta"], self.constant(problem, state)
         dual = (constant - 0.5 * dot(theta, theta) / self.C) / problem.m
         state["best_dual"] = max(state["best_dual"], dual)
-        return self.verdict(self.primal(problem, theta), dual, state["best_dual"], **self.estimate(problem, state))
+        return self.assess(self.primal(problem, theta), dual, state["best_dual"], **self.estimate(problem, state))

@@ -13,7 +13,7 @@ from partwise.structures._second_order_beliefs import DAMPING, MOST_ROUNDS, prop
 from partwise.structures._second_order_kernels import best_labels, decompose
 from partwise.structures._second_order_space import layout
 
-__all__ = ["Believed", "Certified", "belief_tables", "second_order_trees"]
+__all__ = ["Certified", "Propagated", "belief_tables", "second_order_trees"]
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def second_order_trees(space, features, theta, start, stop, heads, labels, value
             heads[first + m - 1], labels[first + m - 1] = lay.heads[tree[m]], best[tree[m]]
 
 
-class Believed(NamedTuple):
+class Propagated(NamedTuple):
     """What belief propagation says of every sentence."""
 
     log_partitions: Floats  # (n,) Bethe's

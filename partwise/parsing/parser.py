@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from partwise.batch import Batch
 from partwise.estimation.base import thread_count
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.estimation.results import result_from_json
 from partwise.exceptions import InputError, ParameterError, StorageError

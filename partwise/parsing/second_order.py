@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise.estimation.base import thread_count
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.parsing._decoding import in_blocks, shaped
-from partwise.parsing._second_order_decoding import Believed, Certified, belief_tables, second_order_trees
+from partwise.parsing._second_order_decoding import Certified, Propagated, belief_tables, second_order_trees
 from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import SecondOrderFeatures
 from partwise.parsing.gold import Constraint, labelled_heads
@@ -249,7 +249,7 @@ class SecondOrderParser(DependencyParser):
 
     def predict_beliefs(
         self, X: Sequence[DependencySentence], *, labelled: bool = False
-    ) -> tuple[list[Floats], Believed]:
+    ) -> tuple[list[Floats], Propagated]:
         """Beliefs in arcs by loopy belief propagation, and its own account: rounds, and whether it converged.
 
         (n + 1, n) per sentence with heads 0..n as rows; where ``labelled``, (n + 1, n, L). Pruned arcs have none.
@@ -257,20 +257,20 @@ class SecondOrderParser(DependencyParser):
         sentences, tables, accounts = self._checked(X), [], []
         for start in range(0, len(sentences), BLOCK):
             block = sentences[start : start + BLOCK]
-            more, account = self._believe(block, *self._second_order(block), labelled)
+            more, account = self._propagate(block, *self._second_order(block), labelled)
             tables += more
             accounts.append(account)
         if not accounts:
-            return [], Believed(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, bool))
-        return tables, Believed(*(np.concatenate(column) for column in zip(*accounts, strict=True)))
+            return [], Propagated(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, bool))
+        return tables, Propagated(*(np.concatenate(column) for column in zip(*accounts, strict=True)))
 
-    def _believe(
+    def _propagate(
         self, X: Sequence[DependencySentence], space: SecondOrderTree, features: SecondOrderFeatures, labelled: bool
-    ) -> tuple[list[Floats], Believed]:
+    ) -> tuple[list[Floats], Propagated]:
         n_labels = len(self.relations_)
         offsets = np.append(0, np.cumsum((space.lengths + 1) * space.lengths))
         arcs, parts = np.zeros(offsets[-1]), np.zeros(int(offsets[-1]) * n_labels if labelled else 0)
-        found = Believed(np.zeros(len(X)), np.zeros(len(X), np.int64), np.zeros(len(X), bool))
+        found = Propagated(np.zeros(len(X)), np.zeros(len(X), np.int64), np.zeros(len(X), bool))
         beta = 1.0 / self.temperature_
         in_blocks(
             space.pack.offsets,
@@ -291,7 +291,7 @@ class SecondOrderParser(DependencyParser):
         for start in range(0, len(sentences), BLOCK):
             block = sentences[start : start + BLOCK]
             space, features = self._second_order(block)
-            account = self._believe(block, space, features, False)[1]
+            account = self._propagate(block, space, features, False)[1]
             golds = labelled_heads(block, self.relations_ if self.labelled else None)
             for i, tree in enumerate(golds):
                 if space.holds(i, tree):
@@ -304,7 +304,7 @@ class SecondOrderParser(DependencyParser):
         return self.pruner_.predict_nbest(self._checked(X), k)
 
     def calibrate(self, X: Sequence[DependencySentence]) -> Self:
-        """Choose ``temperature_`` so that the gold heads of held-out sentences get the most belief."""
+        """Choose ``temperature_`` so that the gold heads of held-out sentences get the highest probability."""
         sentences = self._checked(X)
         places = [(s.heads, np.arange(len(s))) for s in sentences]
 

@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from partwise.estimation.base import restore, thread_count
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError, ParameterError, StorageError

@@ -14,7 +14,7 @@ from partwise.costs import Cost
 from partwise.data.columns import CodedColumn, is_coded
 from partwise.data.packs import Pack
 from partwise.estimation.base import make_loss, thread_count
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.learned import cost_for
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError

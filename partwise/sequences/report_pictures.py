@@ -183,7 +183,7 @@ def _feature_card(one: dict[str, Any]) -> Html:
 
 
 def reliability(page: Page, data: dict[str, Any]) -> None:
-    """Whether the probabilities can be believed."""
+    """Whether the probabilities are calibrated."""
     lead = (
         "When the model gives a label a probability of 80 %, is it right 80 % of the time? Points on the "
         f"diagonal say yes. Expected calibration error: {percent(data['error'])} percentage points."

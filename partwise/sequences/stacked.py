@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partwise.data.columns import CodedColumn, Columns, encode, is_coded
 from partwise.estimation.base import StoredModel, params_from_json
-from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.estimator import Estimator, check_is_fitted
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError
 from partwise.gold import checked_weights

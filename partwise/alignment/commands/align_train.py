@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--false-negative", metavar="C", type=float, default=3.0, help="of a missing one (default: 3)")
     group.add_argument(
-        "--candidates", metavar="P", type=float, default=0.01, help="with Q: least belief in a link (default: 0.01)"
+        "--candidates", metavar="P", type=float, default=0.01, help="with Q: least posterior of a link (default: 0.01)"
     )
     group.add_argument(
         "--relaxed", action="store_true", help="with Q: predict by the linear relaxation, which is faster"

@@ -63,12 +63,12 @@ class PlainSearch(TrainingData):
         """One pass, in place."""
         state.setdefault("names", [])
         self.recall(state)
-        pupil = _Pupil(self.number, state, rule)
+        weights = _Weights(self.number, state, rule)
         for i in order.tolist():
-            self._learn(i, rule, pupil)
-            pupil.numbers[MASS] += pupil.numbers[SCALE]
-            pupil.numbers[STEPS] += 1.0
-        state["theta"], state["shift"] = np.array(pupil.theta), np.array(pupil.shift)
+            self._learn(i, rule, weights)
+            weights.numbers[MASS] += weights.numbers[SCALE]
+            weights.numbers[STEPS] += 1.0
+        state["theta"], state["shift"] = np.array(weights.theta), np.array(weights.shift)
         state["names"] = list(self.number)
 
     def recall(self, state: State) -> None:
@@ -79,7 +79,7 @@ class PlainSearch(TrainingData):
         """Of the inputs and outputs, by their ``repr``."""
         return hashlib.blake2b(repr((list(self.X), list(self.Y), self.queue)).encode()).digest()
 
-    def _learn(self, i: int, rule: Rule, pupil: _Pupil) -> None:
+    def _learn(self, i: int, rule: Rule, weights: _Weights) -> None:
         """Figure 2 for one input."""
         x, y = self.X[i], self.Y[i]
 
@@ -88,16 +88,16 @@ class PlainSearch(TrainingData):
 
         try:
             if rule.mode in (STANDARD, MAX_VIOLATION):
-                self._whole(x, judge, rule, pupil)
+                self._whole(x, judge, rule, weights)
             else:
-                self._follow(x, judge, rule, pupil)
+                self._follow(x, judge, rule, weights)
         except InputError as error:
             raise InputError(f"input {i}: {error}") from None
 
-    def _follow(self, x: Any, judge: Any, rule: Rule, pupil: _Pupil) -> None:
-        search = Search(self.problem, self.queue, x, pupil.score, judge)
+    def _follow(self, x: Any, judge: Any, rule: Rule, weights: _Weights) -> None:
+        search = Search(self.problem, self.queue, x, weights.score, judge)
         while True:
-            search.down = pupil.margin()
+            search.down = weights.margin()
             front, cut = search.take()
             head, good = front[0], [node for node in front if node.good]
             goal = search.is_goal(head)
@@ -112,11 +112,11 @@ class PlainSearch(TrainingData):
                 continue
             nodes = front if isinstance(self.queue, Beam) else [*front, *search.nodes]
             siblings = good or lost or waiting or self._siblings(head, search)
-            pupil.update(siblings, nodes)
+            weights.update(siblings, nodes)
             if rule.mode == EARLY:
                 return
             for node in siblings:
-                node.g = pupil.rescored(node)
+                node.g = weights.rescored(node)
             search.nodes = siblings
             search.seen = {search._key(node.state): node.g for node in siblings}
 
@@ -131,10 +131,10 @@ class PlainSearch(TrainingData):
             found = descendants(found, search)
         return found
 
-    def _whole(self, x: Any, judge: Any, rule: Rule, pupil: _Pupil) -> None:
+    def _whole(self, x: Any, judge: Any, rule: Rule, weights: _Weights) -> None:
         """Complete outputs are compared (standard), or the nodes of the largest violation."""
-        search = Search(self.problem, self.queue, x, pupil.score, judge)
-        search.down = pupil.margin()
+        search = Search(self.problem, self.queue, x, weights.score, judge)
+        search.down = weights.margin()
         best, worst = search.root, (-math.inf, search.root, search.root)
         while True:
             front, _ = search.take()
@@ -150,12 +150,12 @@ class PlainSearch(TrainingData):
         while not search.is_goal(best):
             best = max(descendants([best], search), key=lambda node: node.g)
         if rule.mode == STANDARD and not head.good:
-            pupil.update([best], [head])
+            weights.update([best], [head])
         elif rule.mode == MAX_VIOLATION and worst[0] >= 0.0:
-            pupil.update([worst[1]], [worst[2]])
+            weights.update([worst[1]], [worst[2]])
 
 
-class _Pupil:
+class _Weights:
     """Weights that are being learnt: w = scale·theta, their sum so far mass·theta + shift; see ``_learning.step``."""
 
     def __init__(self, number: dict[str, int], state: State, rule: Rule) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from partwise.batch import Batch
 from partwise.estimation.base import thread_count
-from partwise.estimation.conduct import Estimator, check_is_fitted
+from partwise.estimation.estimator import Estimator, check_is_fitted
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError
 from partwise.parsing.phrases.binary import collapse_chains

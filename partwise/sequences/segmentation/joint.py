@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise.data.columns import CodedColumn, Columns, encode
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.features.layout import RowLayout

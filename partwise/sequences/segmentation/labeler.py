@@ -13,7 +13,7 @@ from partwise._threads import Threads
 from partwise.batch import Batch
 from partwise.data.columns import CodedColumn
 from partwise.estimation.base import make_loss, thread_count
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator, cost_for
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError

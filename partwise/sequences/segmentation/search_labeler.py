@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.estimation.conduct import check_is_fitted
+from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError
 from partwise.learners.laso.learner import PackedSearch
