@@ -30,8 +30,31 @@ from partwise.topics.transforms import block_transformation
 
 
 def test_tokenizer():
-    assert tokenize("It's a VGA-card: 640x480, café\n> x") == ["it", "vga", "card", "caf"]
+    assert tokenize("It's a VGA-card: 640x480, café\n> x") == ["it", "vga", "card", "café"]
     assert tokenize("a bb ccc", min_length=3) == ["ccc"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Zürich", ["zürich"]),
+        ("Zu\u0308rich", ["zürich"]),  # u and its mark apart: NFC joins them
+        ("ÎLE-DE-FRANCE, cœur", ["île", "de", "france", "cœur"]),
+        ("Тест №5: ёлка", ["тест", "ёлка"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),  # vowel signs are marks, which \\w does not match
+        ("می\u200cخواهم", ["می\u200cخواهم"]),  # a non-joiner inside a word
+        ("x² ½ five٣six", ["five", "six"]),  # digits of any script separate
+        ("İstanbul", ["i̇stanbul"]),
+        ("_snake_case_", ["snake", "case"]),
+    ],
+)
+def test_words_of_any_script(text, words):
+    assert tokenize(text) == words
+
+
+def test_ascii_and_unicode_agree_on_ascii():
+    ascii_text = "From: a.b@c.d (J. O'Neil) 3D-graphics X11R5 _foo_"
+    assert tokenize(ascii_text + " né") == [*tokenize(ascii_text), "né"]
 
 
 def test_stop_list_is_lower_case_words():

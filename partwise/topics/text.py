@@ -6,7 +6,9 @@ models take the matrix.
 
 from __future__ import annotations
 
+import functools
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
@@ -23,20 +25,46 @@ from .stopwords import STOP_WORDS
 
 __all__ = ["CountText", "tokenize"]
 
-_LETTERS = re.compile(r"[a-z]+")
+_LATIN = re.compile(r"[a-z]+")
+
+
+@functools.cache
+def _letters() -> re.Pattern[str]:
+    """A run of letters, each with its marks, as Unicode classifies them.
+
+    Python's ``\\w`` leaves out marks, such as the vowel signs of many scripts, and counts digits and fractions. A
+    joiner or non-joiner inside a word belongs to it, as in Unicode's annex 29.
+    """
+    ranges: list[list[int]] = []
+    for code in range(0x40000):  # no letter lies beyond
+        if unicodedata.category(chr(code))[0] in "LM":
+            if ranges and ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+    letters = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+    return re.compile(f"[{letters}]+(?:[\u200c\u200d]+[{letters}]+)*")
 
 
 def tokenize(text: str, min_length: int = 2) -> list[str]:
-    """Maximal runs of the letters a–z of the lower-cased text, those of at least ``min_length``.
+    """The words of the lower-cased text: maximal runs of letters in any script, those of at least ``min_length``.
 
-    Digits and punctuation separate words: "don't" gives "don", "In <1993Apr2.1@x>" gives "in", "apr".
+    Digits and punctuation separate words: "don't" gives "don", "In <1993Apr2.1@x>" gives "in", "apr". The text is
+    brought to Unicode's form NFC first, so that é is one letter however it was typed. Scripts without spaces between
+    words (Chinese, Japanese, Thai) need a tokeniser of their own: ``CountText(tokenizer=...)``.
 
     Examples
     --------
     >>> tokenize("The SCSI-2 drive doesn't work!")
     ['the', 'scsi', 'drive', 'doesn', 'work']
+    >>> tokenize("Zürich, Владивосток, हिन्दी")
+    ['zürich', 'владивосток', 'हिन्दी']
     """
-    return [word for word in _LETTERS.findall(text.lower()) if len(word) >= min_length]
+    if text.isascii():
+        words = _LATIN.findall(text.lower())
+    else:
+        words = _letters().findall(unicodedata.normalize("NFC", text.lower()))
+    return [word for word in words if len(word) >= min_length]
 
 
 class CountText(StateMixin, TransformerMixin, BaseEstimator):
