@@ -73,8 +73,9 @@ def test_rows_of_the_wrong_kind() -> None:
         ([[["a", 3], ["b"]]], "feature names must be strings, got 3"),
         ([[{7: 1.0, "a": 1.0}]], "feature names must be strings, got 7"),
     ):
-        with pytest.raises(InputError, match=message):
-            Vocabulary().read(sequences, grow=True)
+        for grow in (True, False):
+            with pytest.raises(InputError, match=message):
+                Vocabulary(["a"]).read(sequences, grow=grow)
 
 
 def test_widths_that_differ() -> None:

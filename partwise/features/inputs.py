@@ -95,6 +95,10 @@ def look_up(slots, ids, hashes, found):
         found[e] = ids[slot]
 
 
+def _not_a_string(name: object, i: int, t: int) -> InputError:
+    return InputError(f"sequence {i}, position {t}: feature names must be strings, got {name!r}")
+
+
 class Vocabulary:
     """Attribute strings ↔ numbers, in the order in which they were first seen.
 
@@ -167,6 +171,8 @@ class Vocabulary:
                             next_number += 1
                         if number is not None:
                             entries.append(number)
+                        elif not isinstance(name, str):
+                            raise _not_a_string(name, i, t)
                     ends.append(len(entries))
                     continue
                 else:
@@ -179,6 +185,8 @@ class Vocabulary:
                     if number is not None:
                         entries.append(number)
                         values.append(value)
+                    elif not isinstance(name, str):
+                        raise _not_a_string(name, i, t)
                 ends.append(len(entries))
         if next_number > first_new:  # a walk over the whole vocabulary, so only where something is new
             for name in itertools.islice(numbers, first_new, None):
@@ -223,7 +231,9 @@ class Vocabulary:
         indptr = np.zeros(len(sequence) + 1, np.int64)
         np.cumsum(list(map(len, sequence)), out=indptr[1:])
         try:
-            hashes = np.fromiter(map(hash, itertools.chain.from_iterable(sequence)), np.int64, int(indptr[-1]))
+            hashes = np.fromiter(
+                map(str.__hash__, itertools.chain.from_iterable(sequence)), np.int64, int(indptr[-1])
+            )
         except TypeError:  # not strings: the usual way says what they are
             return None
         attributes = np.empty(len(hashes), np.int32)
