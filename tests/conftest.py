@@ -1,11 +1,35 @@
-"""Profiles of the random tests: "fixed", the same cases every time; ``PARTWISE_PROFILE=nightly``, fresh ones."""
+"""How the tests run: profiles of the random ones, and which run in one process.
+
+Profiles: "fixed", the same cases every time; ``PARTWISE_PROFILE=nightly``, fresh ones.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("fixed", max_examples=70, derandomize=True, database=None, deadline=None)
 settings.register_profile("nightly", max_examples=1000, derandomize=False, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("PARTWISE_PROFILE", "fixed"))
+
+#: Most of the time goes into compilation, and most of that into what kernels of one area share. So the tests of an
+#: area run in one process (pytest -n 2 --dist loadgroup): the first name whose pattern a test's id contains.
+AREAS = {
+    "sequences": r"template|column|tags|storage|sequences/",
+    "graphs": r"graph|factor|relaxed|logic|uai|markov|test_cut\b|cut_weights|Cut\b|associative|quadratic",
+    "trees": r"pars(e|ing)|arbor|tree|grammar|phrase|second_order|SecondOrder|Dependency|transition",
+    "matchings": r"align|matching|assignment|link|extragradient|saddle",
+    "topics": r"topic|lda|LDA",
+    "cluster": r"cluster|pack|shard|workers|merging",
+    "learners": r"test_(structures|losses|online|cutting|eg|guarantees|frank|lbfgs|hard|slack|smo|certificates|mira"
+    r"|sdca|joint_qp|subgradient|testing|problem|linear|sample_weight|features|compile|kernel)|(learners|structures|features)/",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        area = next((name for name, pattern in AREAS.items() if re.search(pattern, item.nodeid)), "sequences")
+        item.add_marker(pytest.mark.xdist_group(area))
