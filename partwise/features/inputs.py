@@ -231,9 +231,7 @@ class Vocabulary:
         indptr = np.zeros(len(sequence) + 1, np.int64)
         np.cumsum(list(map(len, sequence)), out=indptr[1:])
         try:
-            hashes = np.fromiter(
-                map(str.__hash__, itertools.chain.from_iterable(sequence)), np.int64, int(indptr[-1])
-            )
+            hashes = np.fromiter(map(str.__hash__, itertools.chain.from_iterable(sequence)), np.int64, int(indptr[-1]))
         except TypeError:  # not strings: the usual way says what they are
             return None
         attributes = np.empty(len(hashes), np.int32)
