@@ -398,9 +398,15 @@ class Problem(TrainingData):
         mine, self._sums = self._sums, sums if fits else None
         return mine
 
-    def replace_gold(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
-        """Put the arrays of gold parts and costs elsewhere: each is replaced by what the function makes of it."""
-        gold, cost = (_mapped(function, pack) for pack in (self.data.gold, self.data.cost))
+    def replace_arrays(
+        self, own: Callable[[NDArray[Any]], NDArray[Any]], common: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> None:
+        """Put arrays elsewhere: each is replaced by what a function makes of it.
+
+        ``own`` is for gold parts and costs, ``common`` for what all problems with the same weights have alike.
+        """
+        gold, cost = (_mapped(own, pack) for pack in (self.data.gold, self.data.cost))
+        self._dead = common(self._dead)
         self.data = self.data._replace(gold=gold, cost=cost)
         self._batch = self._batch._replace(gold=gold, cost=cost)
 

@@ -72,8 +72,10 @@ def test_one_two_and_four_workers(pack: partwise.Pack, processes: Processes, cli
         {"learner_options": {"l1_ratio": 0.5}},
         {"loss": "svm", "learner": "one_slack", "C": 0.1},
         {"loss": "svm", "learner": "batch_frank_wolfe", "C": 0.1},
+        {"loss": "svm", "learner": "eg", "C": 0.1},
+        {"loss": "svm", "learner": "subgradient", "C": 0.1},
     ],
-    ids=["owl_qn", "one_slack", "batch_frank_wolfe"],
+    ids=["owl_qn", "one_slack", "batch_frank_wolfe", "eg", "subgradient"],
 )
 def test_batch_learners(pack: partwise.Pack, client: Any, settings: dict[str, Any]) -> None:
     alone, together = labeler(5, **settings).fit(pack), labeler(5, **settings).fit(pack, engine=client)

@@ -104,6 +104,54 @@ def test_mixing_learns(data: Columns) -> None:
         assert right[0] > 0.97 * right[1], (name, right)
 
 
+@pytest.mark.parametrize(
+    ("name", "loss", "options"),
+    [
+        ("eg", "svm", {"max_passes": 60}),
+        ("eg", "crf", {"max_passes": 60, "head_start": 2.0}),
+        ("eg", "crf", {"max_passes": 4, "eta": "smooth"}),
+    ],
+)
+def test_exponentiated_gradient_on_shards(data: Columns, name: str, loss: str, options: dict[str, Any]) -> None:
+    """The very steps of one process, up to the rounding of sums; the certificate is that of the whole problem."""
+    learner = find_learner(name)(C=0.05, **options)
+    whole, shards = problems(data.subset(range(60)), learner, loss, 5)
+    objective = on_shards(shards, loss, 1)
+    alone, found = learner.fit(whole), objective.learner_for(learner).fit(objective)
+    assert len(found.trace) == len(alone.trace)
+    np.testing.assert_allclose(found.theta, alone.theta, rtol=0, atol=1e-9)
+    assert found.certificate is not None and alone.certificate is not None
+    assert found.certificate.dual == pytest.approx(alone.certificate.dual, rel=1e-9)
+
+
+def test_subgradient_steps_on_shards(data: Columns) -> None:
+    """η_t = 1/(λt) on the whole sum: the objective of the average falls towards the optimum, and stays above it."""
+    part, C = data.subset(range(60)), 0.01
+    exact = find_learner("frank_wolfe")(C=C, max_passes=200, tolerance=1e-4)
+    whole, shards = problems(part, exact, "svm", 4)
+    best = exact.fit(whole).certificate
+    assert best is not None
+    objective = on_shards(shards, "svm", 1)
+    result = objective.learner_for(find_learner("subgradient")(C=C, max_passes=150)).fit(objective)
+    reached = [record.objective for record in result.trace]
+    assert best.dual <= min(reached) <= 1.05 * best.primal
+    # the first two steps by hand
+    one = -C * whole.loss_and_gradient(np.zeros(whole.dim))[1]
+    two = 0.5 * one - 0.5 * C * whole.loss_and_gradient(one)[1]
+    twice = objective.learner_for(find_learner("subgradient")(C=C, max_passes=2)).fit(objective)
+    np.testing.assert_allclose(twice.trace[1].objective, _objective(whole, (one + 2 * two) / 3, C), rtol=1e-12)
+    # within a ball
+    radius = float(np.linalg.norm(exact.fit(whole).theta))
+    inside = objective.learner_for(find_learner("subgradient")(radius=radius, max_passes=150)).fit(objective)
+    assert np.linalg.norm(inside.theta) <= radius * (1 + 1e-12)
+    optimum = whole.losses(exact.fit(whole).theta).sum() / whole.m
+    assert min(record.objective for record in inside.trace) <= 1.1 * optimum
+
+
+def _objective(problem: Any, theta: Any, C: float) -> float:
+    return float(0.5 * theta @ theta / C + problem.losses(theta).sum()) / problem.m
+
+
 def test_settings_without_a_form_on_shards(data: Columns) -> None:
     learner = find_learner("frank_wolfe")(cuts=0)
     _, shards = problems(data.subset(range(20)), learner, "svm", 2)
@@ -112,6 +160,8 @@ def test_settings_without_a_form_on_shards(data: Columns) -> None:
         objective.learner_for(learner)
     with pytest.raises(ParameterError, match="sampling"):
         objective.learner_for(find_learner("frank_wolfe")(sampling="gap"))
+    with pytest.raises(ParameterError, match="'form' parameter of EG must be 'primal' on shards"):
+        objective.learner_for(find_learner("eg")(form="dual"))
     assert group_borders(5, 2) == [0, 2, 5] and group_borders(2, 9) == [0, 1, 2]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise.cluster import worker
-from partwise.cluster.shards import Shard, dense, group_borders, halves
+from partwise.cluster.shards import Leaf, Shard, dense, group_borders, halves, shard_total
 from partwise.cluster.worker import Sent
 from partwise.exceptions import ClusterError, ParameterError
 
@@ -100,9 +100,9 @@ class ClusterRunner:
 
     # what a learner asks
 
-    def total(self, theta: Floats) -> tuple[float, Floats]:
-        loss, gradient = self._repeat(lambda nodes: self._submit_total(nodes, theta))
-        return loss, dense(gradient)
+    def total(self, common: Any, leaf: Leaf = shard_total) -> tuple[Any, Floats]:
+        numbers, vector = self._repeat(lambda nodes: self._submit_total(nodes, common, leaf))
+        return numbers, dense(vector)
 
     def each(self, task: Callable[..., Any], common: Any, own: Sequence[Any] | None = None) -> list[Any]:
         found = self._repeat(lambda nodes: self._submit_each(nodes, task, common, own))
@@ -195,9 +195,11 @@ class ClusterRunner:
         """A value for all workers: a task that returns it, which dask passes on and, if need be, runs again."""
         return self._submit(nodes[0][2], worker.unwrap, Sent(value))
 
-    def _submit_total(self, nodes: Sequence[Node], theta: Floats) -> Any:
-        known = self._send(nodes, theta)
-        leaves = {(a, b): self._submit(address, worker.node_total, self.run, a, b, known) for a, b, address in nodes}
+    def _submit_total(self, nodes: Sequence[Node], common: Any, leaf: Leaf) -> Any:
+        known = self._send(nodes, common)
+        leaves = {
+            (a, b): self._submit(address, worker.node_total, self.run, a, b, known, leaf) for a, b, address in nodes
+        }
         homes = {(a, b): address for a, b, address in nodes}
 
         def node(first: int, last: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.cluster.shards import Shard, dense, group_borders, shard_total, sweep_group, tree_total
+from partwise.cluster.shards import Leaf, Shard, dense, group_borders, shard_total, sweep_group, tree_total
 from partwise.problem import Problem
 
 __all__ = ["LocalRunner"]
@@ -39,10 +39,10 @@ class LocalRunner:
             for k in range(len(self.shards))
         ]
 
-    def total(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def total(self, common: Any, leaf: Leaf = shard_total) -> tuple[Any, NDArray[np.float64]]:
         scratch: list[Any] = []
-        loss, gradient = tree_total(lambda k: shard_total(self.problem(k), theta, scratch), 0, len(self.shards))
-        return loss, dense(gradient)
+        numbers, vector = tree_total(lambda k: leaf(self.problem(k), common, scratch), 0, len(self.shards))
+        return numbers, dense(vector)
 
     def borders(self, groups: int) -> list[int]:
         return group_borders(len(self.shards), groups)

@@ -1,19 +1,23 @@
-"""Arrays that live in files without a name: pages that the system may drop, and nothing to clean up."""
+"""Arrays that cost little memory: in files without a name, whose pages the system may drop, or one for many owners."""
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise.exceptions import StorageError
 
-__all__ = ["to_disk"]
+__all__ = ["shared", "to_disk"]
 
 #: Smaller arrays are no memory to speak of.
 SMALLEST = 1 << 16
+
+_SHARED: WeakValueDictionary[bytes, NDArray[Any]] = WeakValueDictionary()
 
 
 def to_disk(array: NDArray[Any]) -> NDArray[Any]:
@@ -31,3 +35,9 @@ def to_disk(array: NDArray[Any]) -> NDArray[Any]:
             f"{where}: cannot be written: {error.strerror or error}; set TMPDIR to a larger disk"
         ) from None
     return mapped.view(np.ndarray)
+
+
+def shared(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers: one array for all that have them, as long as any of its owners lives."""
+    key = hashlib.blake2b(np.ascontiguousarray(array), person=array.dtype.str.encode()).digest()
+    return _SHARED.setdefault(key, array)

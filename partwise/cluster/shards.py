@@ -21,6 +21,7 @@ from partwise.objective import TrainingData
 from partwise.problem import Problem
 
 __all__ = [
+    "Leaf",
     "Shard",
     "ShardRunner",
     "ShardedObjective",
@@ -37,8 +38,11 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-#: (Σ L_i, Σ ∇L_i) of some shards; the gradient dense, or sparse as (places, values) where most of it is 0.
-Total = tuple[float, Any]
+#: Two sums over some shards, such as (Σ L_i, Σ ∇L_i): a number or a few, and a vector of weights, dense, or sparse as
+#: (dim, places, values) where most of it is 0.
+Total = tuple[Any, Any]
+#: (problem, what all shards are given, scratch memory that goes from one to the next) → the two sums of one shard.
+Leaf = Callable[[Problem, Any, list[Any]], Total]
 
 
 class Shard(Protocol):
@@ -64,8 +68,8 @@ class ShardRunner(Protocol):
     def each(self, task: Callable[..., Any], common: Any, own: Sequence[Any] | None = None) -> list[Any]:
         """[task(problem_k, memory_k, common, own_k) for every shard k]; ``memory_k`` is a dict that stays with it."""
 
-    def total(self, theta: Floats) -> tuple[float, Floats]:
-        """The sum over all shards, along the tree."""
+    def total(self, common: Any, leaf: Leaf = ...) -> tuple[Any, Floats]:
+        """The two sums of ``leaf`` over all shards, along the tree; of losses and gradients at θ if none is named."""
 
     @property
     def n_groups(self) -> int:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from partwise.cluster.shards import Total, add_totals, shard_total, sparse, sweep_group, tree_total
+from partwise.cluster.shards import Leaf, Total, add_totals, sparse, sweep_group, tree_total
 from partwise.problem import Problem
 
 __all__ = ["Missing", "Sent", "adopt", "combine", "forget", "node_total", "run_each", "run_group", "unwrap", "versions"]
@@ -91,14 +90,14 @@ def _missing(run: str, numbers: Sequence[int]) -> Missing:
     return Missing(number for number in numbers if (run, number) not in _HELD)
 
 
-def node_total(run: str, first: int, last: int, theta: NDArray[np.float64]) -> Total | Missing:
+def node_total(run: str, first: int, last: int, common: Any, leaf: Leaf) -> Total | Missing:
     """The sum over the shards first:last, a node of the tree; sparse where that is shorter to send."""
     missing = _missing(run, range(first, last))
     if missing:
         return missing
     scratch: list[Any] = []
-    loss, gradient = tree_total(lambda k: shard_total(_HELD[run, k].problem, theta, scratch), first, last)
-    return loss, sparse(gradient)
+    numbers, vector = tree_total(lambda k: leaf(_HELD[run, k].problem, common, scratch), first, last)
+    return numbers, sparse(vector)
 
 
 def combine(left: Total | Missing, right: Total | Missing) -> Total | Missing:

@@ -30,7 +30,7 @@ from partwise.exceptions import CapabilityError, ParameterError
 from partwise.features.base import accumulate, feature_scores
 from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.certified import CertifiedLearner
-from partwise.learners.eg_steps import step_bounds
+from partwise.learners.eg_steps import StepBounds, step_bounds
 from partwise.losses import LossFunction, add_cost, subtract_gold
 from partwise.problem import Problem
 from partwise.structures.base import marginals, part_count
@@ -195,8 +195,8 @@ class EG(DualEG):
 
     def check(self, problem: Any) -> None:
         super().check(problem)
-        if self.eta in BOUNDS and "argmax" not in problem.space.oracles:
-            name = type(problem.space).__name__
+        if self.eta in BOUNDS and "argmax" not in problem.oracles:
+            name = type(getattr(problem, "space", problem)).__name__
             raise CapabilityError(f"{name} has no oracle 'argmax', which eta={self.eta!r} needs; use eta='adaptive'")
         if self.eta == "theorem2" and problem.loss.smooth:
             raise CapabilityError(
@@ -206,7 +206,11 @@ class EG(DualEG):
     def first_rate(self, problem: Problem) -> float:
         if self.eta not in BOUNDS:
             return super().first_rate(problem)
-        return float(getattr(step_bounds(problem, self.C), str(self.eta))) * self.C
+        return float(getattr(self.bounds(problem), str(self.eta))) * self.C
+
+    def bounds(self, problem: Problem) -> StepBounds:
+        """The step sizes that the data allows."""
+        return step_bounds(problem, self.C)
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         a, u = self.first_scores(problem, theta)
@@ -228,16 +232,24 @@ class EG(DualEG):
             state["u"] = np.zeros(0)
         return state
 
+    def gibbs(
+        self, problem: Problem, old: Floats, keep: float, weights: Floats, step: float, a: float, new: Floats
+    ) -> tuple[Floats, Floats]:
+        """((Σ_i E ℓ_i, Σ_i H_i), Σ_i F_i (z_i − μ_i)) at θ_i = keep·old_i + step·F_iᵀ weights + a p_i: the kernel."""
+        v, totals = np.zeros(problem.dim), np.zeros(2)
+        problem.run(
+            gibbs_pass, without_loss(problem), problem.part_offsets, old, keep, weights, step, a, problem.buffers(),
+            new, v, totals,
+        )  # fmt: skip
+        return totals, v
+
     def _move(
         self, problem: Problem, state: State, old: Floats, keep: float, weights: Floats, step: float, a: float
     ) -> bool:
         """Set the θ_i, unless that lowers the dual and η is adaptive; returns whether it was done."""
         domain, loss = self.domain(problem), problem.loss
-        new, v, totals = np.zeros(len(state["scores"])), np.zeros(problem.dim), np.zeros(2)
-        problem.run(
-            gibbs_pass, without_loss(problem), problem.part_offsets, old, keep, weights, step, a, problem.buffers(),
-            new, v, totals,
-        )  # fmt: skip
+        new = np.zeros(len(state["scores"]))
+        totals, v = self.gibbs(problem, old, keep, weights, step, a, new)
         constant = loss.gamma * float(totals[0]) + float(totals[1]) / loss.beta
         dual = self.dual(problem, constant, v)
         if self.eta == "adaptive" and np.isfinite(state["dual"]):

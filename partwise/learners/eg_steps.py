@@ -31,11 +31,11 @@ import numpy as np
 
 from partwise._compile import kernel
 from partwise.features.base import squared_norm
-from partwise.losses import add_cost
+from partwise.losses import LossFunction, add_cost
 from partwise.problem import Problem
 from partwise.structures.base import Floats, argmax, part_count
 
-__all__ = ["StepBounds", "step_bounds"]
+__all__ = ["StepBounds", "bounds_from", "instance_radii", "step_bounds"]
 
 
 class StepBounds(NamedTuple):
@@ -64,16 +64,26 @@ def radii(data, gamma, buffers, unit, scratch, lengths, costs):
         costs[i] = argmax(data.space, i, scores, buffers.work, parts) + gamma * constant
 
 
-def step_bounds(problem: Problem, C: float) -> StepBounds:
-    """The bounds above for a problem; O(parts²) an instance, once."""
+def instance_radii(problem: Problem) -> tuple[Floats, Floats]:
+    """(ρ_i, γ max_y ℓ_i) of every instance; O(parts²) an instance, once."""
     lengths: Floats = np.zeros(problem.m)
     costs: Floats = np.zeros(problem.m)
     buffers = problem.buffers()
     unit, scratch = np.zeros(len(buffers.scores)), np.zeros(problem.dim)
     data = problem.data._replace(loss=0.0)  # compiled once for all losses
     problem.run(radii, data, problem.loss.gamma, buffers, unit, scratch, lengths, costs)
+    return lengths, costs
+
+
+def step_bounds(problem: Problem, C: float) -> StepBounds:
+    """The bounds above for a problem."""
+    return bounds_from(*instance_radii(problem), problem.loss, C)
+
+
+def bounds_from(lengths: Floats, costs: Floats, loss: LossFunction, C: float) -> StepBounds:
+    """The bounds above from the radii of all instances."""
     eigenvalue = C * C * float(lengths @ lengths)
     largest_weights = 2.0 * C * float(lengths.sum())
     B = C * float((costs + 2.0 * lengths * largest_weights).max())
-    entropy = C / problem.loss.beta  # 0 for the hinge
+    entropy = C / loss.beta  # 0 for the hinge
     return StepBounds(B, eigenvalue, 0.4 / max(B + eigenvalue, 1e-300), 1.0 / max(eigenvalue + entropy, 1e-300))

@@ -11,6 +11,7 @@ used.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -164,7 +165,7 @@ def pack(
     with PackWriter(out) as writer, _Processes(workers) as each:
         plan = _Plan(encoder, label, features == "all", writer.scratch)
         count = functools.partial(_count_files, plan, reading, shard_tokens)
-        found = [shard for shards in each(count, enumerate(tasks)) for shard in shards]
+        found = (shard for shards in each(count, enumerate(tasks)) for shard in shards)
         info = {"columns": list(names), "label": label, "separator": separator, "comment": comment, "files": paths}
         info["encoding"] = encoding
         return _finish(writer, plan, found, each, info)
@@ -175,19 +176,21 @@ def pack_stream(
     hashing: int | None, every: bool, shard_tokens: int = SHARD_TOKENS,
 ) -> Pack:  # fmt: skip
     """A pack of sequences that are given one after another; see :func:`pack`."""
-    encoder: Encoder | None = None
-    found = []
+    chunks = _chunks(X, y, shard_tokens)
+    first = next(chunks, None)
+    if first is None:
+        raise InputError("no sequences were given")
+    encoder = make_encoder(first[0], templates, columns, min_count, hashing)
+    if not isinstance(encoder, TemplateEncoder | StringEncoder):
+        raise InputError(f"packs hold attributes of strings or of templates, not {encoder.kind} rows")
     with PackWriter(out) as writer:
-        for number, (chunk, labels) in enumerate(_chunks(X, y, shard_tokens)):
-            if encoder is None:
-                encoder = make_encoder(chunk, templates, columns, min_count, hashing)
-                if not isinstance(encoder, TemplateEncoder | StringEncoder):
-                    raise InputError(f"packs hold attributes of strings or of templates, not {encoder.kind} rows")
-                plan = _Plan(encoder, None, every, writer.scratch)
-            data = encoder.as_columns(chunk) if isinstance(encoder, TemplateEncoder) else chunk
-            found.append(_count(plan, data, labels, f"{number:06d}"))
-        if encoder is None:
-            raise InputError("no sequences were given")
+        plan = _Plan(encoder, None, every, writer.scratch)
+        found = (
+            _count(
+                plan, encoder.as_columns(chunk) if isinstance(encoder, TemplateEncoder) else chunk, labels, f"{k:06d}"
+            )
+            for k, (chunk, labels) in enumerate(itertools.chain([first], chunks))
+        )
         return _finish(writer, plan, found, map, {})
 
 
@@ -360,13 +363,20 @@ def _lay_out(plan: _Plan, layout_file: str, folder: str, identity: str, item: tu
     os.unlink(shard.file)
 
 
-def _finish(writer: PackWriter, plan: _Plan, found: list[_Counted], each: Each, info: dict[str, Any]) -> Pack:
+def _finish(writer: PackWriter, plan: _Plan, counted: Iterable[_Counted], each: Each, info: dict[str, Any]) -> Pack:
     """From counted shards to a pack."""
+    encoder = plan.encoder
+    found: list[_Counted] = []
+
+    def counts_of() -> Iterator[Any]:  # merged as they come: those of all shards would be much more than their union
+        for shard in counted:
+            found.append(shard._replace(counts=None))
+            yield shard.counts
+
+    counts = merge_in_order(counts_of(), _merge_counts)
     if not found:
         raise InputError("no sequences were given")
-    encoder = plan.encoder
     classes = find_classes([[label for shard in found for label in shard.classes]])
-    counts = merge_in_order((shard.counts for shard in found), _merge_counts)
     if isinstance(encoder, StringEncoder):
         kept = counts.counts >= encoder.min_count
         encoder.vocabulary = Vocabulary(name for name, keep in zip(counts.names, kept, strict=True) if keep)
@@ -375,7 +385,6 @@ def _finish(writer: PackWriter, plan: _Plan, found: list[_Counted], each: Each, 
     elif isinstance(encoder, TemplateEncoder):
         encoder.index = encoder.templates.fit(_kept(found[0].file)[0], encoder.min_count, encoder.hashing)
     del counts
-    found = [shard._replace(counts=None) for shard in found]
     _keep(_encoder_file(plan.scratch), encoder)
     plan = plan._replace(encoder=type(encoder)() if isinstance(encoder, StringEncoder) else encoder)
     light = plan._replace(encoder=None)  # type: ignore[arg-type]  # workers read it from its file, once

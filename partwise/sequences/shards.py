@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise.cluster.local import LocalRunner
-from partwise.cluster.mapped import to_disk
+from partwise.cluster.mapped import shared, to_disk
 from partwise.cluster.shards import ShardedObjective, ShardRunner
 from partwise.costs import PartCost
 from partwise.data.packs import Pack, read_shard
@@ -90,7 +90,7 @@ class PackShard:
             )
         except InputError as error:
             raise InputError(f"{self.path}, shard {self.number}: {error}") from None
-        problem.replace_gold(to_disk)
+        problem.replace_arrays(to_disk, shared)
         return problem
 
     @property
