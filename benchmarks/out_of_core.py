@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--until", choices=("pack", "train"), default="train")
+    parser.add_argument("--until", choices=("text", "pack", "train"), default="train")
     args = parser.parse_args()
     args.folder.mkdir(exist_ok=True)
     text, out = args.folder / "corpus.txt", args.folder / "corpus.pack"
@@ -128,6 +128,8 @@ def main() -> None:
         begin = time.perf_counter()
         write_corpus(text, args.tokens)
         print(f"generated {text.stat().st_size / 1e6:.0f} MB in {time.perf_counter() - begin:.0f} s", flush=True)
+    if args.until == "text":
+        return
     if not out.exists():
         begin = time.perf_counter()
         with Memory() as memory:

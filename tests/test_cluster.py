@@ -223,17 +223,39 @@ def test_alignment_on_a_cluster(client: Any, tmp_path: Path) -> None:
         assert [{**line, "seconds": 0} for line in together.trace_] == [{**line, "seconds": 0} for line in alone.trace_]
 
 
+def mixtures(n: int, topics: int = 5, words: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Counts of words of documents that mix a few topics, and the strongest topic of each."""
+    rng = np.random.default_rng(0)
+    phi = rng.dirichlet(np.full(words, 0.1), size=topics)
+    theta = rng.dirichlet(np.full(topics, 0.2), size=n)
+    return np.array([rng.multinomial(60, row @ phi) for row in theta]), theta.argmax(axis=1)
+
+
 def test_topics_on_a_cluster(client: Any) -> None:
     from partwise.topics import LDA
 
-    rng = np.random.default_rng(0)
-    phi = rng.dirichlet(np.full(60, 0.1), size=5)
-    documents = np.array([rng.multinomial(60, rng.dirichlet(np.full(5, 0.2)) @ phi) for _ in range(240)])
+    documents, _ = mixtures(240)
     settings = {"n_topics": 5, "n_iterations": 80, "transform_samples": 50, "transform_burn_in": 10}
     alone = LDA(**settings).fit(documents[:200])
     together = LDA(**settings).fit(documents[:200], engine=client)
     assert together.word_topic_counts_.sum() == documents[:200].sum()
     assert together.perplexity(documents[200:]) <= 1.03 * alone.perplexity(documents[200:])
+
+
+def test_classes_and_topics_on_a_cluster(client: Any) -> None:
+    from partwise.topics import DiscLDA
+
+    documents, classes = mixtures(240)
+    labels: list[Any] = classes[:200].tolist()
+    labels[::10] = [None] * 20  # imputed here, swept there
+    settings = {"class_topics": 1, "shared_topics": 1, "n_iterations": 60}
+    alone = DiscLDA(**settings).fit(documents[:200], labels)
+    together = DiscLDA(**settings).fit(documents[:200], labels, engine=client)
+    np.testing.assert_allclose(together.phi_.sum(axis=1), 1.0)
+    right = [(model.predict(documents[200:]) == classes[200:]).mean() for model in (alone, together)]
+    assert right[0] > 0.8 and right[1] >= right[0] - 0.05
+    with pytest.raises(ParameterError, match="'inference' parameter of DiscLDA must be 'gibbs' on a cluster"):
+        DiscLDA(inference="variational").fit(documents, classes, engine=client)
 
 
 def test_grid_search_on_a_cluster(client: Any) -> None:

@@ -141,7 +141,8 @@ def tree_total(leaf: Callable[[int], Total], first: int, last: int) -> Total:
 def sparse(gradient: Floats) -> Any:
     """A vector for the way between machines: (dim, places, values) where that is shorter."""
     places = np.flatnonzero(gradient).astype(np.int32)
-    if 12 * len(places) >= 8 * len(gradient):
+    size = gradient.itemsize
+    if (4 + size) * len(places) >= size * len(gradient):
         return gradient
     return len(gradient), places, gradient[places]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -14,6 +15,7 @@ from partwise.estimation.base import thread_count
 from partwise.exceptions import InputError, ParameterError
 
 from ._checks import at_least, one_of, positive, seed_of
+from ._cluster import DistributedSweeps
 from ._state import CheckpointSource, Keeper, State, StateMixin
 from .corpus import MISSING, Corpus, encode_labels, pack
 from .engines import GibbsEngine, VariationalEngine
@@ -155,10 +157,16 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: CheckpointSource | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, checkpoint: CheckpointSource | None = None, engine: Any = None) -> Self:
         """Fit on a D × V matrix of counts and D labels, ``None`` or NaN where unknown. With a ``checkpoint``
-        (a file, or what ``checkpoint()`` returned) go on from it; a file is also kept up to date."""
+        (a file, or what ``checkpoint()`` returned) go on from it; a file is also kept up to date.
+
+        With an ``engine`` (a dask.distributed.Client, its address, or "local") the sweeps that estimate Φ are done by
+        the workers of a cluster, as in :meth:`partwise.topics.LDA.fit`: an approximation, whose result does not depend
+        on the number of workers. Learning T and drawing unknown classes stay here."""
         self._check_parameters()
+        if engine is not None and self.inference != "gibbs":
+            raise ParameterError("inference", "DiscLDA", "'gibbs' on a cluster", self.inference)
         corpus = pack(X)
         self.classes_, labels = encode_labels(y, corpus.n_documents)
         self._check_classes(labels)
@@ -170,7 +178,12 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         if self._keeper.state is not None:
             self._training.restore(self._keeper.state)
         self.n_iter_ = 0
-        self._training.run(self._progress)
+        with contextlib.ExitStack() as stack:
+            if engine is not None:
+                assert self._training.chain is not None
+                elsewhere = stack.enter_context(DistributedSweeps(engine, self._training.chain.corpus))
+                self._training.chain.elsewhere = elsewhere
+            self._training.run(self._progress)
         self.transformation_ = self._training.transformation
         self.phi_ = np.stack(self._training.phis)
         self.history_ = self._training.winners

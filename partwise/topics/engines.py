@@ -14,6 +14,7 @@ import numpy as np
 
 from partwise._random import named_stream
 
+from ._cluster import DistributedSweeps
 from ._gibbs import count_topics, joint_sweep
 from ._gradient import gradient_documents, local_topics
 from ._parallel import blocks_of, run_all
@@ -66,6 +67,7 @@ class JointChain:
         self.alpha, self.beta, self.seed = np.asarray(alpha, np.float64), beta, seed
         self.support = support_of(transformation)
         self.n_sweeps = 0
+        self.elsewhere: DistributedSweeps | None = None  # where a cluster sweeps in place of this process
         generator = np.random.default_rng([seed, 11])
         self.z = generator.integers(0, transformation.shape[2], corpus.n_tokens, dtype=np.int32)
         self.u = np.zeros(corpus.n_tokens, np.int32)
@@ -91,6 +93,11 @@ class JointChain:
     def sweep(self) -> None:
         """Redraw every (u, z) of the documents that have a class."""
         corpus = self.corpus
+        if self.elsewhere is not None:
+            common = (self.totals, self.alpha, self.beta, tuple(self.support), self.seed, self.n_sweeps)
+            self.totals = self.elsewhere.joint(self.z, self.u, self.labels, self.table, common)
+            self.n_sweeps += 1
+            return
         start = named_stream(self.seed, self.n_sweeps, 7)
         tokens = (corpus.offsets, corpus.words, self.labels, self.z, self.u)
         counts = (self.table.reshape(-1), self.totals, self.alpha, self.beta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +14,7 @@ from partwise.estimation.base import thread_count
 from partwise.exceptions import InputError, ParameterError
 
 from ._checks import at_least, one_of, positive, seed_of
-from ._cluster import added, cut_documents, sweep_documents
+from ._cluster import DistributedSweeps
 from ._gibbs import count_topics, lda_sweep, padded
 from ._parallel import blocks_of, run_all
 from ._state import CheckpointSource, Keeper, State, StateMixin
@@ -155,12 +154,11 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         if engine is None:
             self._sample(self.n_iterations)
             return self
-        from partwise.cluster.engine import ClusterRunner
-
-        groups, self._places = cut_documents(self._cells.corpus)
-        with contextlib.closing(ClusterRunner(engine, groups)) as self._runner:
-            self._sample(self.n_iterations)
-        del self._runner, self._places
+        try:
+            with DistributedSweeps(engine, self._cells.corpus) as self._elsewhere:
+                self._sample(self.n_iterations)
+        finally:
+            del self._elsewhere
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -237,7 +235,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
 
     def _sweep(self) -> None:
         """One sweep: P diagonals of P cells; the totals are reduced in a fixed order after each."""
-        if getattr(self, "_runner", None) is not None:
+        if hasattr(self, "_elsewhere"):
             return self._sweep_elsewhere()
         corpus, documents, starts, ends = self._cells
         n_blocks = len(documents)
@@ -262,13 +260,8 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         """One sweep by the workers of a cluster."""
         alpha = np.zeros(self._table.shape[1], np.float32)
         alpha[: self.n_topics] = self.alpha_
-        seed = self.seed_ + self.n_batches_
-        common = (self._table.reshape(-1), self._totals, alpha, self.beta_, self.n_topics, seed, self.n_iter_)
-        found = self._runner.each(sweep_documents, common, [self._topics[place] for place in self._places])
-        for place, (topics, _) in zip(self._places, found, strict=True):
-            self._topics[place] = topics
-        added(self._table.reshape(-1), [change for _, change in found])
-        self._totals = self._table.sum(axis=0, dtype=np.float64).astype(np.int64)
+        common = (self._totals, alpha, self.beta_, self.n_topics, self.seed_ + self.n_batches_, self.n_iter_)
+        self._totals = self._elsewhere.lda(self._topics, self._table, common)
 
     def _optimize(self) -> None:
         counts = document_topic_counts(self._cells.corpus.offsets, self._topics, self.n_topics)

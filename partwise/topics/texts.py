@@ -75,9 +75,16 @@ class TextTopics(StateMixin, BaseEstimator):
         self.counter = counter
 
     def fit(
-        self, texts: Sequence[str], labels: Sequence[Any] | None = None, *, checkpoint: CheckpointSource | None = None
+        self,
+        texts: Sequence[str],
+        labels: Sequence[Any] | None = None,
+        *,
+        checkpoint: CheckpointSource | None = None,
+        engine: Any = None,
     ) -> Self:
-        """Count the words, then fit the model. DiscLDA needs labels, ``None`` where one is unknown."""
+        """Count the words, then fit the model. DiscLDA needs labels, ``None`` where one is unknown.
+
+        ``checkpoint`` and ``engine`` are those of the model's own ``fit``."""
         if not isinstance(self.model, (LDA, DiscLDA)):
             raise ParameterError("model", "TextTopics", "an LDA or a DiscLDA", self.model)
         if labels is not None and len(labels) != len(texts):
@@ -93,7 +100,7 @@ class TextTopics(StateMixin, BaseEstimator):
         kept = counts[self.kept_]
         chosen = None if labels is None else np.array(labels, dtype=object)[self.kept_]
         try:
-            self.model_.fit(kept, chosen, checkpoint=checkpoint)
+            self.model_.fit(kept, chosen, checkpoint=checkpoint, engine=engine)
         finally:
             self.model_.callback = user
         return self

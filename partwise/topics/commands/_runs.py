@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import as_json, note, percent, print_json, print_table, size_of, tell, warn
+from partwise.cli.engine import engine_of
 from partwise.cli.registry import UsageError
 from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
 from partwise.topics.commands._documents import DocumentSet, read_documents, read_words
@@ -29,6 +30,8 @@ def train(args: argparse.Namespace) -> int:
 
     if args.model is None:
         raise UsageError("missing: where to write the model: --model FILE")
+    if args.variational and not (args.workers is None and args.scheduler is None):
+        raise UsageError("--variational runs in one process: leave --workers and --scheduler out")
     for path in (args.model, args.report, args.checkpoint):
         if path is not None:
             check_writable(path)
@@ -43,8 +46,8 @@ def train(args: argparse.Namespace) -> int:
     unknown = f" ({len(data.texts) - data.known} without a label)" if labels and data.known < len(data.texts) else ""
     note(args, f"{args.data}: {len(data.texts)} documents{unknown}{classes}")
     begin = time.perf_counter()
-    with _progress(args, model) as state:
-        model.fit(data.texts, labels if kinds else None, checkpoint=args.checkpoint)
+    with engine_of(args.workers, args.scheduler) as engine, _progress(args, model) as state:
+        model.fit(data.texts, labels if kinds else None, checkpoint=args.checkpoint, **engine)
     seconds = time.perf_counter() - begin
     dropped = len(data.texts) - len(model.kept_)
     if dropped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from partwise.cli.engine import add_engine
 from partwise.cli.registry import Command, UsageError
 from partwise.cli.settings import add_read_model, count, settle_model
 from partwise.topics.commands import _runs as topic_runs
@@ -89,6 +90,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--checkpoint", metavar="FILE", help="keep the state there now and then, and go on from it")
     group.add_argument("--report", metavar="FILE", help="write an HTML report (on --test where it is given)")
     group.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads of inference (default: 1)")
+    add_engine(group)
     _add_output(group)
 
 
