@@ -82,14 +82,14 @@ def _(loss, space, gold, cost, i, scores, work, parts, spare):
     return loss.weights[i] * loss_bound(loss.loss, space, gold, cost, i, scores, work, parts, spare)
 
 
-def checked_weights(weights: ArrayLike, m: int) -> NDArray[np.float64]:
-    """Weights of m instances: finite, ≥ 0, and not all 0."""
+def checked_weights(weights: ArrayLike, m: int, *, some: bool = False) -> NDArray[np.float64]:
+    """Weights of m instances: finite, ≥ 0, and not all 0 unless these are only some of the instances."""
     found = np.ascontiguousarray(weights, float)
     if found.shape != (m,):
         raise InputError(f"sample_weight has shape {found.shape}; expected one number per instance, ({m},)")
     wrong = ~(np.isfinite(found) & (found >= 0))
     if wrong.any():
         raise InputError(f"sample_weight of instance {np.argmax(wrong)} is {found[np.argmax(wrong)]}; expected ≥ 0")
-    if not found.any():
+    if not some and not found.any():
         raise InputError("sample_weight is zero for every instance: there is nothing to learn from")
     return found

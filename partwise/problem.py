@@ -234,10 +234,13 @@ class Problem(TrainingData):
         """A loss for the kernels, multiplied by the weights of the instances where they have some."""
         return pack if self.weights is None else Weighted(pack, self.weights)
 
-    def reweighted(self, weights: ArrayLike) -> Problem:
-        """The same problem with other weights of the instances; nothing is encoded again."""
+    def reweighted(self, weights: ArrayLike, *, some: bool = False) -> Problem:
+        """The same problem with other weights of the instances; nothing is encoded again.
+
+        ``some`` says that these are only some of the instances, which may all count nothing.
+        """
         other = copy.copy(self)
-        other.weights, other._sums = checked_weights(weights, self.m), None
+        other.weights, other._sums = checked_weights(weights, self.m, some=some), None
         other.data = self.data._replace(loss=other.weighted(self.loss.pack))
         other._batch = self._batch._replace(loss=other.data.loss)
         return other

@@ -9,6 +9,7 @@ import os
 import resource
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,9 @@ from partwise.data import Columns, load_sample, read_columns, write_columns
 from partwise.data.packs import Pack
 from partwise.data.spans import Reading, plan_spans, read_shards
 from partwise.exceptions import CapabilityError, FormatError, InputError, ParameterError, StorageError
+from partwise.sequences._pack_passes import merge_in_order
 from partwise.sequences.encoders import make_encoder
 from partwise.sequences.labels import encode_labels, find_classes
-from partwise.sequences.packing import merge_in_order
 from partwise.sequences.weights import restore_chain
 from partwise.storage import load, save
 
@@ -263,3 +264,42 @@ def test_encoding(text: Path, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_bytes(content)
     pack = partwise.pack(tmp_path / "t.txt", tmp_path / "a.pack", templates=LINES, encoding="latin-1", shard_tokens=300)
     assert any("thé" in name for name in partwise.SequenceLabeler(max_passes=1).fit(pack).attribute_names())
+
+
+def test_tags_are_repaired_once(tmp_path: Path) -> None:
+    lines = ["a I-X", "b I-X", "", "c O", "d I-Y", "", "e B-X", "f I-X", "", "g B-Y", "h O", ""] * 8
+    (tmp_path / "t.txt").write_text("\n".join([*lines, *["g B-Y", "h I-Y", ""] * 60]))
+    settings: dict[str, Any] = {"templates": ["word[0]"], "columns": ("word", "ner"), "shard_tokens": 60}
+    with pytest.warns(
+        UserWarning, match=r"16 of 184 labels are ill-formed in IOB2 and were repaired, such as I-X → B-X"
+    ):
+        made = partwise.pack(tmp_path / "t.txt", tmp_path / "a.pack", scheme="iob2", **settings)
+    assert len(made.shards) > 2
+    data = read_columns(tmp_path / "t.txt", columns=("word", "ner"))
+    with pytest.warns(UserWarning, match="16 of 184 labels"):
+        held = partwise.SequenceLabeler(["word[0]"], scheme="IOB2", max_passes=5).fit(
+            data.without("ner"), data.coded("ner")
+        )
+    found = partwise.SequenceLabeler(scheme="IOB2", max_passes=5).fit(made)
+    np.testing.assert_allclose(found.theta_, held.theta_, rtol=0, atol=1e-9)
+    with pytest.raises(InputError, match=r"t\.txt, shard .*label I-X at position 0 of sequence 0: B-X belongs there"):
+        partwise.pack(tmp_path / "t.txt", tmp_path / "b.pack", scheme="IOB2", repair=False, **settings)
+    raw = partwise.pack(tmp_path / "t.txt", tmp_path / "c.pack", **settings)
+    with pytest.raises(InputError, match="pack the data with scheme='IOB2' to have its tags repaired"):
+        partwise.SequenceLabeler(scheme="IOB2", max_passes=1).fit(raw)
+
+
+def test_weights_of_sentences(text: Path, tmp_path: Path) -> None:
+    made = partwise.pack(text, tmp_path / "a.pack", templates=LINES, shard_tokens=400)
+    assert len(made.shards) > 2
+    weights = np.random.default_rng(0).integers(0, 3, size=len(made)).astype(float)
+    weights[: made.shards[0]["instances"]] = 0.0  # a whole shard that does not count
+    data = read_columns(text, columns=("word", "pos", "chunk"))
+    held = partwise.SequenceLabeler(LINES, max_passes=8)
+    held.fit(data.without("chunk"), data.coded("chunk"), sample_weight=weights)
+    found = partwise.SequenceLabeler(max_passes=8).fit(made, sample_weight=weights)
+    np.testing.assert_allclose(found.theta_, held.theta_, rtol=0, atol=1e-8)
+    with pytest.raises(InputError, match="expected one number per instance"):
+        partwise.SequenceLabeler(max_passes=1).fit(made, sample_weight=weights[:-1])
+    with pytest.raises(CapabilityError, match="ShardedEG cannot weigh instances"):
+        partwise.SequenceLabeler(learner="eg", max_passes=1).fit(made, sample_weight=weights)

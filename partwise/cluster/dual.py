@@ -111,6 +111,10 @@ class DualRounds(CertifiedLearner):
     def losses(self) -> str:  # type: ignore[override]
         return self._base.losses
 
+    @property
+    def weighs(self) -> bool:  # type: ignore[override]
+        return self._base.weighs
+
     def accepts(self, loss: LossFunction) -> bool:
         return self._base.accepts(loss)
 

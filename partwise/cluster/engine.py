@@ -127,10 +127,17 @@ class ClusterRunner:
         spans = list(pairwise(borders))
         return self._repeat(attempt, lambda workers: _homes(spans, workers))  # type: ignore[no-any-return]
 
+    def replace(self, shards: Sequence[Shard]) -> None:
+        self._forget()
+        self.shards, self.run, self._held = list(shards), uuid.uuid4().hex, {}
+
     def close(self) -> None:
+        self._forget()
+        self._stack.close()
+
+    def _forget(self) -> None:
         with contextlib.suppress(Exception):  # workers that are gone have forgotten already
             self.client.run(worker.forget, self.run)
-        self._stack.close()
 
     # who does what
 

@@ -55,6 +55,10 @@ class LocalRunner:
             for a, b in pairwise(borders)
         ]
 
+    def replace(self, shards: Sequence[Shard]) -> None:
+        self.shards = list(shards)
+        self.close()
+
     def close(self) -> None:
         self._open.clear()
         self._memories = [{} for _ in self.shards]

@@ -39,5 +39,5 @@ def to_disk(array: NDArray[Any]) -> NDArray[Any]:
 
 def shared(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers: one array for all that have them, as long as any of its owners lives."""
-    key = hashlib.blake2b(np.ascontiguousarray(array), person=array.dtype.str.encode()).digest()
+    key = hashlib.blake2b(np.ascontiguousarray(array).data, person=array.dtype.str.encode()).digest()
     return _SHARED.setdefault(key, array)

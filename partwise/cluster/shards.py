@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from partwise.gold import checked_weights
 from partwise.learners.base import Learner
 from partwise.losses import LossFunction
 from partwise.objective import TrainingData
@@ -26,6 +28,7 @@ __all__ = [
     "ShardRunner",
     "ShardedObjective",
     "Total",
+    "WeightedShard",
     "add_to",
     "add_totals",
     "dense",
@@ -86,8 +89,30 @@ class ShardRunner(Protocol):
         ``common`` is a dict, of which every group gets a copy; ``finish`` is given its "theta" as it was before.
         """
 
+    def replace(self, shards: Sequence[Shard]) -> None:
+        """Work on other shards from now on."""
+
     def close(self) -> None:
         """Let go of the shards."""
+
+
+@dataclass(frozen=True)
+class WeightedShard:
+    """A shard whose instances count with these weights."""
+
+    shard: Shard
+    weights: Floats
+
+    def open(self, n_threads: int) -> Problem:
+        problem: Problem = self.shard.open(n_threads)
+        return problem.reweighted(self.weights, some=True)
+
+    @property
+    def size(self) -> str:
+        return self.shard.size
+
+    def digest(self) -> bytes:
+        return self.shard.digest() + self.weights.tobytes()
 
 
 def group_borders(n_shards: int, groups: int) -> list[int]:
@@ -199,6 +224,7 @@ class ShardedObjective(TrainingData):
         self.bounded = all(fact["bounded"] for fact in facts)
         self.loose = any(fact["loose"] for fact in facts)
         self.nonnegative: NDArray[np.bool_] | None = first["nonnegative"]
+        self.weights: Floats | None = None
         self.guarantee: str = first["guarantee"]
 
     @property
@@ -218,6 +244,15 @@ class ShardedObjective(TrainingData):
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) along the tree."""
         return self.runner.total(theta)
+
+    def reweighted(self, weights: ArrayLike) -> ShardedObjective:
+        """The same data with weights of the instances, those of all shards one after another; takes over the shards."""
+        other = copy.copy(self)
+        other.weights = checked_weights(weights, self.m)
+        parts = np.split(other.weights, np.cumsum(self.sizes)[:-1])
+        shards = [WeightedShard(shard, part) for shard, part in zip(self.runner.shards, parts, strict=True)]
+        self.runner.replace(shards)
+        return other
 
     def learner_for(self, learner: Learner) -> Learner:
         """The learner, or what it becomes where instances cannot be visited one after another."""

@@ -78,7 +78,6 @@ class ShardedSubgradient(Subgradient):
     """
 
     batch: ClassVar[bool] = True
-    weighs: ClassVar[bool] = False
 
     @classmethod
     def of(cls, base: Subgradient) -> Self:

@@ -182,7 +182,7 @@ class LearnedEstimator(StoredModel, Estimator):
         with contextlib.closing(problem):
             if sample_weight is not None:
                 problem = problem.reweighted(sample_weight)
-                learner.check(problem)
+                problem.learner_for(learner).check(problem)
             return self._solve(problem, learner, X, y, dev, callbacks, checkpoint)
 
     def _check_dev(self, dev: Any) -> None:

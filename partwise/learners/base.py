@@ -166,6 +166,8 @@ class Learner(ABC):
             reason = f"{type(self).__name__} cannot keep weights ≥ 0"
         if reason is None and self.convex_only and not given.convex:
             reason = f"{type(self).__name__} needs a convex problem"
+        if reason is None and getattr(given, "weights", None) is not None and not self.weighs:
+            reason = f"{type(self).__name__} cannot weigh instances"
         if reason is not None:
             raise CapabilityError(f"{reason}. Learners of a whole sum: {able}.")
 

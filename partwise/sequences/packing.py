@@ -13,25 +13,20 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partwise.data.columns import CodedColumn, Columns
-from partwise.data.packs import Pack, PackWriter, write_shard
+from partwise.data.packs import Pack, PackWriter
 from partwise.data.spans import Reading, Span, expand_paths, plan_spans, read_shards
-from partwise.exceptions import FormatError, InputError, ParameterError, StorageError
-from partwise.features.inputs import RowMatrix, Vocabulary
-from partwise.features.layout import ObservedPairs, RowLayout
-from partwise.sequences.encoders import Encoder, StringEncoder, TemplateEncoder, make_encoder
-from partwise.sequences.labels import encode_labels, find_classes
-from partwise.sequences.weights import chain_state
-from partwise.templates._counts import TemplateCounts
+from partwise.exceptions import FormatError, InputError, ParameterError
+from partwise.sequences._pack_passes import Counted, Each, Plan, count_shard, finish_pack
+from partwise.sequences.encoders import StringEncoder, TemplateEncoder, make_encoder
+from partwise.sequences.tag_schemes import scheme_name
 
 __all__ = ["SHARD_TOKENS", "file_columns", "is_stream", "pack", "pack_stream"]
 
@@ -39,63 +34,6 @@ __all__ = ["SHARD_TOKENS", "file_columns", "is_stream", "pack", "pack_stream"]
 SHARD_TOKENS = 500_000
 
 USUAL = ("word", "pos", "chunk", "ner")
-
-Each = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
-
-
-class _Plan(NamedTuple):
-    """What every process needs to know of a packing."""
-
-    encoder: Encoder
-    label: str | None
-    every: bool
-    scratch: str
-
-
-class _Counted(NamedTuple):
-    """One shard after the first pass: its file in the scratch folder, its sizes, attributes and labels."""
-
-    file: str
-    instances: int
-    tokens: int
-    counts: Any  # TemplateCounts, or _NameCounts, or None where attributes are hashed
-    classes: list[Any]
-
-
-class _NameCounts(NamedTuple):
-    """Attributes of rows of strings, and how many entries each has."""
-
-    names: list[str]
-    counts: NDArray[np.int64]
-
-    @classmethod
-    def merged(cls, parts: Sequence[_NameCounts]) -> _NameCounts:
-        vocabularies = [Vocabulary(part.names) for part in parts]
-        whole = Vocabulary.merged(vocabularies)
-        counts = np.zeros(len(whole), np.int64)
-        for part, vocabulary in zip(parts, vocabularies, strict=True):
-            counts[vocabulary.numbers_in(whole)] += part.counts
-        return cls(whole.names, counts)
-
-
-def merge_in_order(items: Iterable[Any], merge: Callable[[list[Any]], Any]) -> Any:
-    """All items merged, neighbours first: equal to one merge from left to right, with less copying.
-
-    Examples
-    --------
-    >>> merge_in_order("abcde", "".join)
-    'abcde'
-    """
-    held: list[tuple[int, Any]] = []
-    for item in items:
-        rank = 0
-        while held and held[-1][0] == rank:
-            item, rank = merge([held.pop()[1], item]), rank + 1
-        held.append((rank, item))
-    while len(held) > 1:
-        (_, right), (rank, left) = held.pop(), held.pop()
-        held.append((rank, merge([left, right])))
-    return held[0][1] if held else None
 
 
 def pack(
@@ -112,6 +50,8 @@ def pack(
     min_count: int = 1,
     hashing: int | None = None,
     features: str = "observed",
+    scheme: str | None = None,
+    repair: bool = True,
     shard_tokens: int = SHARD_TOKENS,
     workers: int = 1,
 ) -> Pack:
@@ -124,8 +64,8 @@ def pack(
         yields sequences as ``SequenceLabeler.fit`` takes them, or pairs (sequence, labels) where ``y`` is absent.
     out : folder to write
     y : labels of ``source`` where that is no file
-    templates, columns, min_count, hashing, features
-        As of :class:`partwise.SequenceLabeler`.
+    templates, columns, min_count, hashing, features, scheme, repair
+        As of :class:`partwise.SequenceLabeler`. Tags are repaired here: a pack holds what is learned from.
     label, separator, comment, encoding
         Of the files: the column to learn (default: the last), what is between columns, what begins a comment, and the
         encoding.
@@ -148,9 +88,11 @@ def pack(
     for name, value in (("shard_tokens", shard_tokens), ("workers", workers)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ParameterError(name, "pack", "a positive integer", value)
-    settings = (templates, columns, min_count, hashing, features == "all", shard_tokens)
+    if scheme is not None:
+        scheme = scheme_name(scheme)
     if not _is_files(source):
-        return pack_stream(source, y, out, *settings)
+        how = (templates, columns, min_count, hashing, features == "all", scheme, repair, shard_tokens)
+        return pack_stream(source, y, out, *how)
     if templates is None:
         raise ParameterError("templates", "pack", "a preset or template lines for column files", None)
     reading = Reading(None, separator, comment, encoding=encoding)
@@ -163,17 +105,17 @@ def pack(
     reading = reading._replace(columns=names, whole=encoder.templates.context)
     tasks = plan_spans(paths, reading, _span_bytes(paths[0], reading, shard_tokens))
     with PackWriter(out) as writer, _Processes(workers) as each:
-        plan = _Plan(encoder, label, features == "all", writer.scratch)
+        plan = Plan(encoder, label, features == "all", writer.scratch, scheme, repair)
         count = functools.partial(_count_files, plan, reading, shard_tokens)
         found = (shard for shards in each(count, enumerate(tasks)) for shard in shards)
         info = {"columns": list(names), "label": label, "separator": separator, "comment": comment, "files": paths}
         info["encoding"] = encoding
-        return _finish(writer, plan, found, each, info)
+        return finish_pack(writer, plan, found, each, info)
 
 
 def pack_stream(
     X: Any, y: Any, out: str | os.PathLike[str], templates: Any, columns: Sequence[str] | None, min_count: int,
-    hashing: int | None, every: bool, shard_tokens: int = SHARD_TOKENS,
+    hashing: int | None, every: bool, scheme: str | None = None, repair: bool = True, shard_tokens: int = SHARD_TOKENS,
 ) -> Pack:  # fmt: skip
     """A pack of sequences that are given one after another; see :func:`pack`."""
     chunks = _chunks(X, y, shard_tokens)
@@ -184,14 +126,14 @@ def pack_stream(
     if not isinstance(encoder, TemplateEncoder | StringEncoder):
         raise InputError(f"packs hold attributes of strings or of templates, not {encoder.kind} rows")
     with PackWriter(out) as writer:
-        plan = _Plan(encoder, None, every, writer.scratch)
+        plan = Plan(encoder, None, every, writer.scratch, scheme, repair)
         found = (
-            _count(
+            count_shard(
                 plan, encoder.as_columns(chunk) if isinstance(encoder, TemplateEncoder) else chunk, labels, f"{k:06d}"
             )
             for k, (chunk, labels) in enumerate(itertools.chain([first], chunks))
         )
-        return _finish(writer, plan, found, map, {})
+        return finish_pack(writer, plan, found, map, {})
 
 
 def is_stream(X: Any) -> bool:
@@ -284,158 +226,11 @@ def _column_chunks(X: Columns, y: Any, shard_tokens: int) -> Iterator[tuple[Any,
         begin = end
 
 
-# the first pass: attributes and labels
-
-
-def _count_files(plan: _Plan, reading: Reading, shard_tokens: int, item: tuple[int, list[Span]]) -> list[_Counted]:
+def _count_files(plan: Plan, reading: Reading, shard_tokens: int, item: tuple[int, list[Span]]) -> list[Counted]:
     number, task = item
     limit = None if task[0].stop is not None else shard_tokens
     shards = enumerate(read_shards(task, reading, limit))
     return [
-        _count(plan, data.without(plan.label), data.coded(str(plan.label)), f"{number:06d}-{k:06d}")
+        count_shard(plan, data.without(plan.label), data.coded(str(plan.label)), f"{number:06d}-{k:06d}")
         for k, data in shards
     ]
-
-
-def _count(plan: _Plan, data: Any, labels: Any, name: str) -> _Counted:
-    file = os.path.join(plan.scratch, name)
-    counts: Any = None
-    if isinstance(plan.encoder, StringEncoder):
-        vocabulary = Vocabulary()
-        data = vocabulary.read(data, grow=True)
-        counts = _NameCounts(vocabulary.names, np.bincount(data.attributes, minlength=data.n_attributes))
-        instances, tokens = len(data.offsets) - 1, data.n_rows
-        data = (data, vocabulary.names)
-    else:
-        assert isinstance(plan.encoder, TemplateEncoder)
-        if plan.encoder.hashing is None:
-            counts = plan.encoder.templates.count(data)
-        instances, tokens = len(data), data.tokens
-    _keep(file, (data, labels))
-    return _Counted(file, instances, tokens, counts, find_classes(labels))
-
-
-# the second pass: rows of attribute numbers, and the pairs that occur
-
-
-def _encode(plan: _Plan, classes: list[Any], shard: _Counted) -> ObservedPairs:
-    data, labels = _kept(shard.file)
-    encoder = _encoder_of(plan)
-    if isinstance(encoder, StringEncoder):
-        matrix = _renumbered(data[0], Vocabulary(data[1]).numbers_in(encoder.vocabulary), len(encoder.vocabulary))
-    else:
-        rows = encoder.transform(data)
-        assert rows.matrix is not None
-        matrix = rows.matrix
-    gold = encode_labels(labels, classes, matrix.offsets)
-    if gold.sets:
-        raise InputError("a pack holds known labels and None for unknown ones, not sets of labels")
-    _keep(shard.file, (matrix, gold.codes))
-    return ObservedPairs.of(matrix, gold.codes, len(classes))
-
-
-def _renumbered(matrix: RowMatrix, numbers: NDArray[np.int64], n_attributes: int) -> RowMatrix:
-    """The rows with other numbers for the attributes, without those that have none."""
-    new = numbers[matrix.attributes]
-    there = new >= 0
-    indptr = np.append(0, np.cumsum(there))[matrix.indptr]
-    values = matrix.values[there] if len(matrix.values) else matrix.values
-    if len(values) and (values == 1.0).all():
-        values = np.zeros(0)
-    return RowMatrix(matrix.offsets, indptr, new[there].astype(np.int32), values, n_attributes)
-
-
-def _merged_pairs(parts: list[ObservedPairs]) -> ObservedPairs:
-    same = np.arange(len(parts[0].frequency))
-    return ObservedPairs.merged(parts, [same] * len(parts), len(same))
-
-
-# the third pass: rows as the kernels want them
-
-
-def _lay_out(plan: _Plan, layout_file: str, folder: str, identity: str, item: tuple[int, _Counted]) -> None:
-    number, shard = item
-    matrix, codes = _kept(shard.file)
-    rows = _read_once(layout_file).pack(matrix)
-    names = ("offsets", "indptr", "attributes", "values", "pair_indptr", "weights", "outputs", "pair_values")
-    arrays = {name: getattr(rows, name) for name in names}
-    write_shard(folder, identity, number, {**arrays, "labels": codes.astype(np.int32)})
-    os.unlink(shard.file)
-
-
-def _finish(writer: PackWriter, plan: _Plan, counted: Iterable[_Counted], each: Each, info: dict[str, Any]) -> Pack:
-    """From counted shards to a pack."""
-    encoder = plan.encoder
-    found: list[_Counted] = []
-
-    def counts_of() -> Iterator[Any]:  # merged as they come: those of all shards would be much more than their union
-        for shard in counted:
-            found.append(shard._replace(counts=None))
-            yield shard.counts
-
-    counts = merge_in_order(counts_of(), _merge_counts)
-    if not found:
-        raise InputError("no sequences were given")
-    classes = find_classes([[label for shard in found for label in shard.classes]])
-    if isinstance(encoder, StringEncoder):
-        kept = counts.counts >= encoder.min_count
-        encoder.vocabulary = Vocabulary(name for name, keep in zip(counts.names, kept, strict=True) if keep)
-    elif isinstance(encoder, TemplateEncoder) and encoder.hashing is None:
-        encoder.index = counts.index(encoder.min_count)
-    elif isinstance(encoder, TemplateEncoder):
-        encoder.index = encoder.templates.fit(_kept(found[0].file)[0], encoder.min_count, encoder.hashing)
-    del counts
-    _keep(_encoder_file(plan.scratch), encoder)
-    plan = plan._replace(encoder=type(encoder)() if isinstance(encoder, StringEncoder) else encoder)
-    light = plan._replace(encoder=None)  # type: ignore[arg-type]  # workers read it from its file, once
-    pairs = merge_in_order(each(functools.partial(_encode, light, classes), found), _merged_pairs)
-    layout = RowLayout.of_pairs(pairs)
-    if plan.every:
-        layout = RowLayout(len(pairs.frequency), len(classes), frequency=pairs.frequency)
-    layout_file = os.path.join(writer.scratch, "layout")
-    _keep(layout_file, layout)
-    write = functools.partial(_lay_out, light, layout_file, writer.folder, writer.id)
-    for _ in each(write, enumerate(found)):
-        pass
-    header, arrays = chain_state(_kept(_encoder_file(plan.scratch)), layout, classes)
-    header |= {"features": "all" if plan.every else "observed", "info": info}
-    shards = [{"instances": shard.instances, "tokens": shard.tokens} for shard in found]
-    return writer.finish("sequences", shards, header, arrays)
-
-
-def _merge_counts(parts: list[Any]) -> Any:
-    if parts[0] is None:
-        return None
-    return (TemplateCounts if isinstance(parts[0], TemplateCounts) else _NameCounts).merged(parts)
-
-
-# what is kept between passes: files of this process's own making, in a folder of its own
-
-
-def _encoder_file(scratch: str) -> str:
-    return os.path.join(scratch, "encoder")
-
-
-def _encoder_of(plan: _Plan) -> Any:
-    encoder = _read_once(_encoder_file(plan.scratch))
-    if isinstance(encoder, TemplateEncoder):
-        encoder.warns = False  # about documents: whoever trains from the pack is told
-    return encoder
-
-
-@functools.lru_cache(2)
-def _read_once(file: str) -> Any:
-    return _kept(file)
-
-
-def _keep(file: str, value: Any) -> None:
-    try:
-        with open(file, "wb") as target:
-            pickle.dump(value, target, protocol=5)
-    except OSError as error:
-        raise StorageError(f"{file}: cannot be written: {error.strerror}") from error
-
-
-def _kept(file: str) -> Any:
-    with open(file, "rb") as source:
-        return pickle.load(source)

@@ -28,6 +28,7 @@ from partwise.problem import Problem
 from partwise.sequences.encoders import Rows
 from partwise.sequences.labels import GoldLabels
 from partwise.sequences.packing import is_stream, pack_stream
+from partwise.sequences.tag_schemes import scheme_name
 from partwise.sequences.weights import restore_chain
 
 __all__ = ["HeldShard", "PackShard", "check_fits", "cut_rows"]
@@ -77,6 +78,7 @@ class PackShard:
     dim: int
     learner: Learner
     loss: LossFunction
+    scheme: str | None = None  # in which the labels are known to be well-formed
 
     def open(self, n_threads: int) -> Problem:
         arrays = read_shard(self.path, self.identity, self.number)
@@ -89,7 +91,9 @@ class PackShard:
                 rows, GoldLabels(labels, rows.offsets, {}), self.loss, self.learner, model.cost
             )
         except InputError as error:
-            raise InputError(f"{self.path}, shard {self.number}: {error}") from None
+            unrepaired = model.scheme is not None and self.scheme != scheme_name(model.scheme)
+            hint = f"; pack the data with scheme={model.scheme!r} to have its tags repaired" if unrepaired else ""
+            raise InputError(f"{self.path}, shard {self.number}: {error}{hint}") from None
         problem.replace_arrays(to_disk, shared)
         return problem
 
@@ -123,7 +127,8 @@ def of_pack(model: Any, X: Any, y: Any, learner: Learner, loss: LossFunction, en
     """The problem of a model on a pack, its path, or a stream of sequences, which is packed first."""
     folder = None
     if is_stream(X):
-        settings = (model.templates, model.columns, model.min_count, model.hashing, model.features == "all")
+        layout = (model.templates, model.columns, model.min_count, model.hashing, model.features == "all")
+        settings = (*layout, model.scheme, model.repair)
         folder = tempfile.TemporaryDirectory(prefix="partwise-")
         X = pack_stream(X, y, os.path.join(folder.name, "data.pack"), *settings)
     elif y is not None:
@@ -169,9 +174,12 @@ def pack_shards(model: Any, pack: Pack, learner: Learner, loss: LossFunction) ->
     plain = type(model)(**{**model.get_params(deep=False), "templates": None, "learner": "lbfgs", "loss": None})
     plain.classes_ = model.classes_
     return [
-        PackShard(plain, pack.path, pack.id, number, int(shard["tokens"]), model.layout_.dim, learner, loss)
+        PackShard(
+            plain, pack.path, pack.id, number, int(shard["tokens"]), model.layout_.dim, learner, loss,
+            pack.header.get("scheme"),
+        )
         for number, shard in enumerate(pack.shards)
-    ]
+    ]  # fmt: skip
 
 
 def check_fits(model: Any, pack: Pack) -> None:

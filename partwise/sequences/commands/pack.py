@@ -18,13 +18,25 @@ partwise pack s3://bucket/train.txt --out train.pack -t 'word[-2..2]' -t 'suffix
 partwise train train.pack --model chunker.pw
 """
 
-OWN = ("columns", "label", "separator", "comment", "encoding", "templates", "min_count", "hashing", "features")
+OWN = (
+    "columns",
+    "label",
+    "separator",
+    "comment",
+    "encoding",
+    "templates",
+    "min_count",
+    "hashing",
+    "features",
+    "repair",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="column files, patterns or addresses (s3://…)")
     parser.add_argument("--out", "-o", metavar="FOLDER", help="the pack to write (required)")
     add_flags(parser, [SETTINGS[name] for name in OWN])
+    parser.add_argument("--scheme", metavar="NAME", help="the labels are chunk tags of this scheme: repair them")
     parser.add_argument("--shard-tokens", metavar="N", type=int, help="tokens of a shard (default: 500000)")
     parser.add_argument("--workers", "-w", metavar="N", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--quiet", "-q", action="store_true", help="only the result")
@@ -38,6 +50,8 @@ def run(args: argparse.Namespace) -> None:
 
     if args.out is None:
         raise UsageError("missing: where to write the pack: --out FOLDER")
+    if args.repair is not None and args.scheme is None:
+        raise UsageError("--repair goes with --scheme")
     reading = Reading(None, args.separator, args.comment, encoding=args.encoding or "utf-8")
     _, label = file_columns(expand_paths(args.files)[0], reading, args.columns, args.label)
     templates: Any = None
@@ -60,6 +74,8 @@ def run(args: argparse.Namespace) -> None:
         min_count=args.min_count or 1,
         hashing=args.hashing,
         features=args.features or "observed",
+        scheme=args.scheme,
+        repair=args.repair is not False,
         shard_tokens=args.shard_tokens or SHARD_TOKENS,
         workers=args.workers,
     )
