@@ -169,6 +169,10 @@ class Generic:
         def register(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             def add(implementation: Callable[..., Any]) -> Callable[..., Any]:
                 if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+                    # numba names machine code by module, name and a number that begins anew in every process: of two
+                    # functions called "_", one from the disk may otherwise be taken for one compiled now
+                    if getattr(implementation, "__name__", "") == "_":
+                        implementation.__name__ = implementation.__qualname__ = f"{name}_{kind.__name__}"
                     jitted = kernel(implementation)
                     compiled[kind] = implementation
                     table[kind] = jitted

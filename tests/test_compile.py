@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 import partwise._callees
 import partwise._compile
+import partwise.structures
 from partwise._compile import Generic, composite, kernel
 from partwise.structures.chain import Chain
 from partwise.structures.multiclass import Multiclass
@@ -227,3 +230,16 @@ def test_a_kernel_from_the_disk_does_not_wake_the_compiler_and_other_code_still_
     folder = [Path(partwise._compile.__file__).parents[1]]
     run(script, folder)  # compiles it, where it has never been used
     assert run(script, folder).split() == ["False", "3.0"]
+
+
+def test_every_implementation_of_a_generic_has_a_name_of_its_own() -> None:
+    """numba tells pieces of machine code apart by module, name and types: argmax and project have the same types."""
+    for module in pkgutil.iter_modules(partwise.structures.__path__, "partwise.structures."):
+        importlib.import_module(module.name)
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("partwise")]
+    values = [value for module in modules for value in vars(module).values()]
+    generics = {id(value): value for value in values if hasattr(value, "compiled") and hasattr(value, "register")}
+    functions = {id(made): made for generic in generics.values() for made in generic.compiled.values()}
+    names = [(made.__module__, made.__qualname__) for made in functions.values()]
+    assert len(names) > 50
+    assert len(set(names)) == len(names)

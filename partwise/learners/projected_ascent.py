@@ -12,7 +12,15 @@ and Singer (2001). Elsewhere the step along the projected direction δ is the be
 (C w_i² ‖F_i δ‖²)).
 
 Most instances soon stop moving. A pass sweeps over all of them once and then, again and again, only over those that
-moved in the last sweep.
+moved in the last sweep, always in the order that the pass has drawn.
+
+Once the faces are found, such sweeps are a linear iteration, slow where the Hessian is ill-conditioned. So ``MEMORY``
+sweeps are followed by an Anderson extrapolation (Bertrand and Massias 2021, for coordinate descent) of those that
+moved: with μ⁽ᵏ⁾ after sweep k,
+
+    μ_i ← Π( Σ_k c_k μ_i⁽ᵏ⁾ ),         c = argmin ‖Σ_k c_k (μ⁽ᵏ⁾ − μ⁽ᵏ⁻¹⁾)‖   over Σ_k c_k = 1,
+
+which is kept where the dual is higher there: it never falls, and it is always that of a feasible point.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partwise._compile import kernel
 from partwise._math import dot
@@ -30,13 +39,18 @@ from partwise.features.base import accumulate, feature_scores, norm_and_clear, s
 from partwise.learners.base import Floats, State, register_learner
 from partwise.learners.certified import CertifiedLearner, gather
 from partwise.losses import LossFunction, add_cost
-from partwise.problem import Problem
+from partwise.problem import Buffers, Problem
 from partwise.structures.base import part_count, project
 
 __all__ = ["ProjectedAscent"]
 
 #: Rounds of the power method for λ_max, and what it is multiplied by where they do not settle it.
 ROUNDS, MARGIN = 20, 1.1
+
+#: Sweeps that an extrapolation mixes.
+MEMORY = 5
+#: One instance of so many may still move: a linear iteration before that is unlikely, and memory stays small.
+FEW = 3
 
 
 @kernel
@@ -109,6 +123,45 @@ def ascent_sweep(data, offsets, order, C, weights, gamma, curvature, exact, thet
 
 
 @kernel
+def extrapolate(data, offsets, chosen, history, mix, C, weights, gamma, theta, masses, buffers):
+    """μ_i ← Π(Σ_k mix_k μ_i⁽ᵏ⁾) for the chosen instances, θ with it; returns by how much Σ_i w_i γ ℓ(μ_i) rises.
+
+    ``history[k]`` holds their μ_i⁽ᵏ⁾ side by side.
+    """
+    gain, start = 0.0, 0
+    for place in range(chosen.shape[0]):
+        i = chosen[place]
+        n = part_count(data.space, i)
+        scores, parts, own = buffers.scores[:n], buffers.parts[:n], masses[offsets[i] : offsets[i + 1]]
+        for r in range(n):
+            scores[r] = 0.0
+        for k in range(mix.shape[0]):
+            for r in range(n):
+                scores[r] += mix[k] * history[k, start + r]
+        project(data.space, i, scores, buffers.work, parts)
+        for r in range(n):
+            scores[r] = 0.0
+        add_cost(data.cost, i, gamma, scores)
+        for r in range(n):
+            parts[r] -= own[r]
+            gain += weights[i] * parts[r] * scores[r]
+            own[r] += parts[r]
+        accumulate(data.features, i, parts, 0, -C * weights[i], theta)
+        start += n
+    return gain
+
+
+@kernel
+def copy_masses(offsets, chosen, masses, out):
+    """out ← the μ_i of the chosen instances, side by side."""
+    start = 0
+    for place in range(chosen.shape[0]):
+        for r in range(offsets[chosen[place]], offsets[chosen[place] + 1]):
+            out[start] = masses[r]
+            start += 1
+
+
+@kernel
 def mass_costs(data, offsets, weights, gamma, masses, buffers):
     """Σ_i w_i γ ℓ(μ_i)."""
     total = 0.0
@@ -122,6 +175,30 @@ def mass_costs(data, offsets, weights, gamma, masses, buffers):
             cost += scores[r] * masses[offsets[i] + r]
         total += weights[i] * cost
     return total
+
+
+class Recent:
+    """The points that some instances passed through in the last sweeps, for an extrapolation."""
+
+    def __init__(self, problem: Problem, chosen: NDArray[np.int64], masses: Floats) -> None:
+        self.chosen, self.count = chosen, 0
+        size = int((problem.part_offsets[chosen + 1] - problem.part_offsets[chosen]).sum())
+        self.points = np.empty((MEMORY + 1, size))  # their μ_i side by side: at the start, then after every sweep
+        problem.run(copy_masses, problem.part_offsets, chosen, masses, self.points[0])
+
+    def append(self, problem: Problem, masses: Floats) -> bool:
+        """Remember the present point; whether there are enough of them."""
+        self.count += 1
+        problem.run(copy_masses, problem.part_offsets, self.chosen, masses, self.points[self.count])
+        return self.count == MEMORY
+
+    def mixture(self) -> Floats:
+        """argmin_c ‖Σ_k c_k (μ⁽ᵏ⁾ − μ⁽ᵏ⁻¹⁾)‖ over Σ_k c_k = 1: c ∝ G⁻¹1, G their products, a little regularised."""
+        steps = np.diff(self.points, axis=0)
+        products = steps @ steps.T
+        products.flat[:: MEMORY + 1] += 1e-10 * np.trace(products)
+        mix = np.linalg.solve(products, np.ones(MEMORY))
+        return np.asarray(mix / mix.sum())
 
 
 @register_learner("projected_ascent")
@@ -173,21 +250,27 @@ class ProjectedAscent(CertifiedLearner):
     def advance(self, problem: Problem, state: State) -> dict[str, Any]:
         weights = np.ones(problem.m) if problem.weights is None else problem.weights
         data, offsets, gamma = self._data(problem), problem.part_offsets, problem.loss.gamma
-        buffers, scratch, moved, theta = problem.buffers(), np.zeros(problem.dim), state["moved"], state["theta"]
+        masses, moved, theta = state["masses"], state["moved"], state["theta"]
+        buffers, scratch = problem.buffers(), np.zeros(problem.dim)
         rng = np.random.default_rng()
         rng.bit_generator.state = state["rng"]
-        active, visits = np.arange(problem.m), 0
+        active, visits, recent = rng.permutation(problem.m), 0, None
+        state["rng"] = rng.bit_generator.state
         for _ in range(self.sweeps):
-            order = rng.permutation(active)
             problem.run(
-                ascent_sweep, data, offsets, order, self.C, weights, gamma, state["curvature"], state["exact"], theta,
-                state["masses"], moved, buffers, scratch,
+                ascent_sweep, data, offsets, active, self.C, weights, gamma, state["curvature"], state["exact"], theta,
+                masses, moved, buffers, scratch,
             )  # fmt: skip
-            visits += len(order)
+            visits += len(active)
             active = active[moved[active] > 1e-9]
             if not len(active):
                 break
-        state["rng"] = rng.bit_generator.state
+            if recent is not None and recent.append(problem, masses):
+                visits += len(recent.chosen)
+                self._extrapolate(problem, recent, weights, theta, masses, buffers)
+                recent = None
+            if recent is None and len(active) * FEW <= problem.m:
+                recent = Recent(problem, active, masses)
         # afresh, so that rounding does not add up: the dual is that of these masses
         v, own = np.zeros(problem.dim), state["masses"] - problem.gold_parts()
         own *= np.repeat(weights, np.diff(offsets))
@@ -201,6 +284,18 @@ class ProjectedAscent(CertifiedLearner):
             state["answer"], state["primal"] = theta.copy(), primal
         known = self.assess(state["primal"], dual, state["best_dual"], visits=float(visits) / problem.m)
         return {**known, "stalled": not moved.any()}
+
+    def _extrapolate(
+        self, problem: Problem, recent: Recent, weights: Floats, theta: Floats, masses: Floats, buffers: Buffers
+    ) -> None:
+        """Mix the recent points, and go back to the last of them where the dual is not higher."""
+        move = [self._data(problem), problem.part_offsets, recent.chosen, recent.points[1:], np.zeros(MEMORY)]
+        move += [self.C, weights, problem.loss.gamma, theta, masses, buffers]
+        before, move[4] = dot(theta, theta), recent.mixture()
+        rise = problem.run(extrapolate, *move)
+        if not rise > 0.5 * (dot(theta, theta) - before) / self.C:
+            move[4] = np.eye(MEMORY)[-1]
+            problem.run(extrapolate, *move)
 
     def weights(self, state: State) -> Floats:
         return np.array(state["answer"])

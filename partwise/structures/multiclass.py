@@ -141,31 +141,37 @@ def _(space, i, scores, work, seed, draws):
 
 @project.register(MulticlassSpace)
 def _(space, i, point, work, parts):
-    """z_b = max(v_b − τ, 0) with τ such that Σ_b z_b = 1; O(L log L). Returns max v, no point at −inf.
+    """z_b = max(v_b − τ, 0) with τ such that Σ_b z_b = 1. Returns max v, no point at −inf.
 
-    With v sorted downwards, τ = (v_1 + … + v_ρ − 1)/ρ for the largest ρ that leaves v_ρ > τ. The maximum is
-    subtracted first: only labels within 1 of it can have mass, so τ is exact however large the point.
+    Michelot (1986): τ = (Σ v_b − 1)/ρ over the ρ labels still in play can only lie too low, so that labels below it
+    leave until none does. O(L) per round, of which there are few: no sorting. The maximum is subtracted first: only
+    labels within 1 of it can have mass, so τ is exact however large the point.
     """
     n = space.n_labels
     v = masked(space, i, point, work)
     top = largest(v, 0, n)
-    fill(parts, 0, n, 0.0)
     if top == -np.inf:
+        fill(parts, 0, n, 0.0)
         return top
     near = work[n : 2 * n]
-    count = 0
+    count, total = 0, 0.0
     for b in range(n):
-        if v[b] - top > -1.0:
-            near[count] = top - v[b]  # the distance below the maximum: sorted upwards
+        below = top - v[b]  # the distance below the maximum
+        near[count] = below
+        if below < 1.0:
+            total += below
             count += 1
-    near[:count].sort()
-    total, threshold = 0.0, 0.0
-    for r in range(count):
-        total += near[r]
-        reach = (total + 1.0) / (r + 1)
-        if near[r] >= reach:
-            break
-        threshold = reach
+    threshold = (total + 1.0) / max(count, 1)
+    left = count + 1
+    while count < left:
+        left, count, total = count, 0, 0.0
+        for r in range(left):
+            below = near[r]
+            near[count] = below
+            if below < threshold:
+                total += below
+                count += 1
+        threshold = (total + 1.0) / max(count, 1)
     for b in range(n):
         parts[b] = max(threshold - (top - v[b]), 0.0)
     return top
@@ -227,7 +233,7 @@ class Multiclass(CompiledStructure):
 
     Notes
     -----
-    Complexity: O(L) time for argmax and marginals, O(L log L) for the projection onto the simplex.
+    Complexity: O(L) time for argmax and marginals, O(L) per round for the projection onto the simplex.
 
     Examples
     --------
