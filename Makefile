@@ -23,7 +23,7 @@ test: $(VENV)/.ready  ## lint, types, tests, doctests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=10
+	$(BIN)/python -m pytest -q -n 2 --durations=10
 
 OLDEST := .venv-oldest
 test-oldest:  ## tests of compiled code with the oldest numba that is supported

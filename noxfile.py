@@ -23,7 +23,7 @@ def lint(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The whole suite, doctests included."""
     session.install("-e", ".[dev]")
-    session.run("pytest", "-q", "-n", "2", "--dist", "loadgroup", *session.posargs)
+    session.run("pytest", "-q", "-n", "2", *session.posargs)
 
 
 @nox.session
@@ -35,8 +35,6 @@ def coverage(session: nox.Session) -> None:
         "-q",
         "-n",
         "2",
-        "--dist",
-        "loadgroup",
         "--cov=partwise",
         "--cov-report=term-missing:skip-covered",
         *session.posargs,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,7 +17,7 @@ settings.register_profile("nightly", max_examples=1000, derandomize=False, deadl
 settings.load_profile(os.environ.get("PARTWISE_PROFILE", "fixed"))
 
 #: Most of the time goes into compilation, and most of that into what kernels of one area share. So the tests of an
-#: area run in one process (pytest -n 2 --dist loadgroup): the first name whose pattern a test's id contains.
+#: area run in one process (pytest -n 2): the first name whose pattern a test's id contains.
 AREAS = {
     "sequences": r"template|column|tags|storage|sequences/",
     "graphs": r"graph|factor|relaxed|logic|uai|markov|test_cut\b|cut_weights|Cut\b|associative|quadratic",
@@ -29,7 +30,17 @@ AREAS = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        area = next((name for name, pattern in AREAS.items() if re.search(pattern, item.nodeid)), "sequences")
-        item.add_marker(pytest.mark.xdist_group(area))
+def area(test: str) -> str:
+    return next((name for name, pattern in AREAS.items() if re.search(pattern, test)), "sequences")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hands whole areas to processes. (``--dist loadgroup`` would need marks, which pytest 9.2 hides from xdist 3.8.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class AreaScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return area(nodeid)
+
+    return AreaScheduling(config, log)
