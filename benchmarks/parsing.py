@@ -41,6 +41,25 @@ def measure(parser: DependencyParser, name: str, sentences: Any) -> None:
     print(f"  {name}: {len(sentences) / seconds:.0f} sentences/s ({seconds:.2f} s CPU)", flush=True)
 
 
+def measure_lists(parser: SecondOrderParser, sentences: Any, k: int = 10) -> None:
+    """The k best second-order trees: time, how many lists are proved, and the best tree of each list."""
+    if not sentences:
+        return
+    parser.predict_nbest(sentences[:2], k)  # kernels from the disk
+    for size in (1, k):
+        begin = time.process_time()
+        lists = parser.predict_nbest(sentences, size)
+        seconds = time.process_time() - begin
+        gold = [sentence.heads for sentence in sentences]
+        most = sum(max((t.heads == h).sum() for t in trees) for trees, h in zip(lists, gold, strict=True))
+        proved = sum(trees[-1].proved for trees in lists) / len(lists)
+        print(
+            f"  {size} best: {len(lists) / seconds:.1f} sentences/s, {100 * proved:.1f}% of the lists proved, "
+            f"UAS of the best tree in each {100 * most / sum(map(len, gold)):.2f}",
+            flush=True,
+        )
+
+
 def predicted_tags(args: Any, *parts: Any) -> list[Any]:
     """Train, dev and test with tags of our own labeller, jack-knifed in training; how many are right."""
     from partwise import SequenceLabeler
@@ -74,6 +93,7 @@ def main() -> None:
     options.add_argument("--tags", choices=("gold", "predicted"), default="gold")
     options.add_argument("--columns", default="upos,xpos", help="the tags to predict")
     options.add_argument("--folds", type=int, default=2, help="of the jack-knife that predicts tags for training")
+    options.add_argument("--nbest", type=int, default=200, help="test sentences whose 10 best trees are listed")
     options.add_argument("--model", help="where to save the second-order model")
     args = options.parse_args()
     train, dev, test = (read_conllu(DATA / args.treebank.format(name)) for name in ("train", "dev", "test"))
@@ -118,6 +138,7 @@ def main() -> None:
         f"{propagated.rounds.mean():.1f} rounds on average",
         flush=True,
     )
+    measure_lists(second, test[: args.nbest])
     if args.model:
         second.save(args.model)
 

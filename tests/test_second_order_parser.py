@@ -196,6 +196,56 @@ def test_dual_decomposition_against_exact_projective_trees() -> None:
     assert same >= 15
 
 
+def test_branch_and_bound_finds_the_best_tree_where_the_relaxation_is_loose() -> None:
+    """Strong second-order scores on four words: dual decomposition leaves gaps, and k-best closes them all."""
+    rng, loose, worse = np.random.default_rng(5), 0, 0
+    table = np.ones((5, 4), bool)
+    truth = {single: enumerate_second_order(4, None, single, table) for single in (False, True)}
+    for k in range(60):
+        single_root = bool(k % 2)
+        space = SecondOrderTree([table], single_root=single_root, max_iterations=30)
+        scores = 3.0 * rng.normal(size=space.n_parts(0))
+        expected = np.sort(truth[single_root].parts @ scores)[::-1]
+        found = space.solve(0, scores)
+        loose += found.status != "optimal"
+        worse += found.value < expected[0] - 1e-6
+        np.testing.assert_allclose(space.kbest(0, scores, 8) @ scores, expected[:8], rtol=0, atol=1e-6)
+    assert loose >= 5 and worse >= 1
+
+
+def test_lists_of_trees(parser: SecondOrderParser) -> None:
+    lists, best = parser.predict_nbest(TEST[:20], 5), parser.predict(TEST[:20])
+    certified = parser.certificates(TEST[:20]).optimal
+    for sentence, trees, tree, optimal in zip(TEST[:20], lists, best, certified, strict=True):
+        assert len({t.text() for t in trees}) == len(trees) == 5 and all(t.proved for t in trees)
+        assert all(t.fault(single_root=True) is None for t in trees)
+        chances = [t.probability for t in trees]
+        assert chances == sorted(chances, reverse=True) and sum(chances) <= 1 + 1e-9
+        assert not optimal or trees[0].text() == tree.text()
+        log_proba = parser.predict_log_proba(trees)  # ratios are those of the model's scores
+        np.testing.assert_allclose(np.diff(log_proba), np.diff(np.log(chances)), rtol=0, atol=1e-6)
+        assert trees[0].forms == sentence.forms
+    assert [[t.text() for t in trees[:2]] for trees in lists] == [
+        [t.text() for t in trees] for trees in parser.predict_nbest(TEST[:20], 2)
+    ]
+    assert parser.predict_nbest([], 2) == []
+    with pytest.raises(ParameterError, match="k"):
+        parser.predict_nbest(TEST[:1], 0)
+
+
+def test_a_list_that_is_not_proved_says_so(parser: SecondOrderParser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without further splits nothing is known of trees beyond a loose bound."""
+    from partwise.parsing import second_order
+
+    def cut_short(*given: object) -> None:
+        second_order_lists(*given)
+        given[-1].rest[:] = given[-1].values[:, 0] + 1.0  # type: ignore[attr-defined]
+
+    second_order_lists = second_order.second_order_lists
+    monkeypatch.setattr(second_order, "second_order_lists", cut_short)
+    assert not any(tree.proved for tree in parser.predict_nbest(TEST[:1], 3)[0])
+
+
 def test_bad_input(parser: SecondOrderParser) -> None:
     with pytest.raises(ParameterError, match="max_heads"):
         SecondOrderParser(max_heads=0).fit(TRAIN)

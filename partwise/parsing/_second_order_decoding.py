@@ -11,9 +11,10 @@ from partwise._compile import kernel
 from partwise.features.base import feature_scores
 from partwise.structures._second_order_beliefs import DAMPING, MOST_ROUNDS, propagate, soft_arcs
 from partwise.structures._second_order_kernels import best_labels, decompose
+from partwise.structures._second_order_ranked import ranked_trees
 from partwise.structures._second_order_space import layout
 
-__all__ = ["Certified", "Propagated", "belief_tables", "second_order_trees"]
+__all__ = ["Certified", "Propagated", "Ranked", "belief_tables", "second_order_lists", "second_order_trees"]
 
 Floats = NDArray[np.float64]
 
@@ -43,10 +44,47 @@ def second_order_trees(space, features, theta, start, stop, heads, labels, value
         arc_scores, best, tree = np.empty(count), np.empty(count, np.int64), np.zeros(n + 1, np.int64)
         best_labels(lay, space.n_labels, scores, arc_scores, best)
         values[i], bounds[i], iterations[i] = decompose(
-            lay, n, arc_scores, scores, space.single_root, space.max_iterations, tree
+            lay,
+            n,
+            arc_scores,
+            scores,
+            space.single_root,
+            space.max_iterations,
+            np.zeros(2 * count),
+            -np.inf,
+            -np.inf,
+            tree,
         )
         for m in range(1, n + 1):
             heads[first + m - 1], labels[first + m - 1] = lay.heads[tree[m]], best[tree[m]]
+
+
+class Ranked(NamedTuple):
+    """The best trees of every sentence: word by word the heads and labels of the r-th, and the scores."""
+
+    heads: NDArray[np.int64]  # (k, words)
+    labels: NDArray[np.int64]  # (k, words)
+    values: Floats  # (sentences, k)
+    counts: NDArray[np.int64]  # (sentences,) how many there are
+    rest: Floats  # (sentences,) an upper bound of the scores of all other trees
+
+
+@kernel
+def second_order_lists(space, features, theta, start, stop, found):
+    """The k best trees of instances start:stop, with what is known of all others."""
+    k = found.values.shape[1]
+    for i in range(start, stop):
+        scores = np.empty(space.parts[i + 1] - space.parts[i])
+        feature_scores(features, i, theta, scores, 0)
+        lay, first = layout(space, i), space.offsets[i]
+        n = space.offsets[i + 1] - first
+        trees, names = np.zeros((k, n + 1), np.int64), np.zeros((k, n + 1), np.int64)
+        found.counts[i], found.rest[i] = ranked_trees(
+            lay, n, space.n_labels, scores, space.single_root, space.max_iterations, trees, names, found.values[i]
+        )
+        for r in range(found.counts[i]):
+            for m in range(1, n + 1):
+                found.heads[r, first + m - 1], found.labels[r, first + m - 1] = lay.heads[trees[r, m]], names[r, m]
 
 
 class Propagated(NamedTuple):

@@ -35,9 +35,20 @@ NBEST_BLOCK = 20  # sentences whose k best trees are in memory at a time
 
 
 class ParsedTree(DependencySentence):
-    """A sentence of an n-best list, with ``probability``, that of its whole tree."""
+    """A sentence of an n-best list.
+
+    ``probability`` is that of its whole tree; ``proved``, whether no tree outside the list up to this one is better.
+    """
 
     probability: float = 0.0
+    proved: bool = True
+
+    @classmethod
+    def of(cls, tree: DependencySentence, probability: float, proved: bool = True) -> ParsedTree:
+        """A tree with what is known of it."""
+        found = cls(tree.rows, tree.comments, tree.source)
+        found.probability, found.proved = probability, proved
+        return found
 
 
 class DependencyParser(TreebankEstimator):
@@ -269,10 +280,7 @@ class DependencyParser(TreebankEstimator):
             ):
                 y = space.decode(i, parts)
                 heads, labels = (y[:, 0], [self.relations_[b] for b in y[:, 1]]) if self.labelled else (y, None)
-                tree = sentence.with_tree(heads.tolist(), labels)
-                ranked_tree = ParsedTree(tree.rows, tree.comments, tree.source)
-                ranked_tree.probability = float(probability)
-                trees.append(ranked_tree)
+                trees.append(ParsedTree.of(sentence.with_tree(heads.tolist(), labels), float(probability)))
             found.append(trees)
         return found
 

@@ -17,12 +17,19 @@ from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.parsing._decoding import in_blocks, shaped
-from partwise.parsing._second_order_decoding import Certified, Propagated, belief_tables, second_order_trees
+from partwise.parsing._second_order_decoding import (
+    Certified,
+    Propagated,
+    Ranked,
+    belief_tables,
+    second_order_lists,
+    second_order_trees,
+)
 from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import SecondOrderFeatures
 from partwise.parsing.gold import Constraint, labelled_heads
 from partwise.parsing.metrics import attachment_scores
-from partwise.parsing.parser import DependencyParser
+from partwise.parsing.parser import DependencyParser, ParsedTree
 from partwise.problem import Problem
 from partwise.structures.second_order import SecondOrderTree
 
@@ -38,8 +45,8 @@ class SecondOrderParser(DependencyParser):
     A first-order :class:`DependencyParser` is trained first. It leaves at most ``max_heads`` heads per word (those with
     at least ``threshold`` times the probability of the best one, and those of its best tree), and its weights are where
     training goes on from. Trees are found by dual decomposition; :meth:`certificates` tells which are proved to be the
-    best. Probabilities are the beliefs of loopy belief propagation; n-best lists and explanations are those of the
-    first-order model, ``pruner_``.
+    best. Probabilities are the beliefs of loopy belief propagation; n-best lists come with their own certificates
+    (:meth:`predict_nbest`); explanations are those of the first-order model, ``pruner_``.
 
     Parameters
     ----------
@@ -299,9 +306,45 @@ class SecondOrderParser(DependencyParser):
                     out[start + i] = score - account.log_partitions[i]
         return out
 
-    def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[Any]:
-        """Those of the first-order model."""
-        return self.pruner_.predict_nbest(self._checked(X), k)
+    def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
+        """The k best trees of every sentence, best first, by branch and bound; ``proved`` tells where that is certain.
+
+        Probabilities are by Bethe's log-partition, or by that of the k trees alone where it is larger: an estimate, but
+        those of a list never sum to more than 1. With k = 1 this is the best tree where :meth:`predict` could not prove
+        its own; it takes longer.
+        """
+        if not k >= 1:
+            raise ParameterError("k", "SecondOrderParser.predict_nbest", "at least 1", k)
+        sentences = self._checked(X)
+        found: list[list[ParsedTree]] = []
+        for start in range(0, len(sentences), BLOCK):
+            found += self._nbest(sentences[start : start + BLOCK], k)
+        return found
+
+    def _nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
+        space, features = self._second_order(X)
+        offsets, beta = space.pack.offsets, 1.0 / self.temperature_
+        heads, labels = np.zeros((2, k, int(offsets[-1])), np.int64)
+        values, counts, rest = np.full((len(X), k), -np.inf), np.zeros(len(X), np.int64), np.zeros(len(X))
+        ranked = Ranked(heads, labels, values, counts, rest)
+        in_blocks(
+            offsets,
+            thread_count(self.n_jobs),
+            lambda a, b: second_order_lists(space.pack, features.pack, self.theta_, a, b, ranked),
+        )
+        log_partitions = self._propagate(X, space, features, False)[1].log_partitions
+        log_partitions = np.maximum(log_partitions, np.logaddexp.reduce(beta * values, axis=1))
+        proved = values >= (rest - 1e-6 * (1.0 + np.abs(rest)))[:, None]
+        lists = []
+        for i, (sentence, a, b) in enumerate(zip(X, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+            trees = []
+            for r in range(counts[i]):
+                names = [self.relations_[c] for c in labels[r, a:b]] if self.labelled else None
+                tree = sentence.with_tree(heads[r, a:b].tolist(), names)
+                chance = float(np.exp(beta * values[i, r] - log_partitions[i]))
+                trees.append(ParsedTree.of(tree, chance, bool(proved[i, r])))
+            lists.append(trees)
+        return lists
 
     def calibrate(self, X: Sequence[DependencySentence]) -> Self:
         """Choose ``temperature_`` so that the gold heads of held-out sentences get the highest probability."""

@@ -171,15 +171,19 @@ def first_infeasible(space):
 
 
 @kernel
-def decompose(lay, n, arc_scores, scores, single_root, max_iterations, best_tree):
-    """best_tree ← the best tree found; returns (its score, an upper bound of all trees' scores, iterations)."""
+def decompose(lay, n, arc_scores, scores, single_root, max_iterations, prices, start, floor, best_tree):
+    """best_tree ← the best tree found; returns (its score, an upper bound of all trees' scores, iterations).
+
+    ``prices`` (2·arcs,), λ and then μ, are where the search starts and ends. ``start`` is the score of the tree that
+    ``best_tree`` holds already, −inf for none. Once no tree can be above ``floor`` the search ends.
+    """
     count = arc_scores.shape[0]
     z, y, x = np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    out_price, in_price = np.zeros(count), np.zeros(count)
-    weights, out_gain, in_gain = np.empty(count), arc_scores / 3.0, arc_scores / 3.0
+    out_price, in_price = prices[:count], prices[count:]
+    weights, out_gain, in_gain = np.empty(count), arc_scores / 3.0 - out_price, arc_scores / 3.0 - in_price
     values, dirty = np.zeros(n + 1), np.ones(n + 1, np.bool_)
     dense, heads, tree = np.empty((n + 1, n + 1)), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    primal, dual, rate, seen = -np.inf, np.inf, 1.0, 0
+    primal, dual, rate, seen = start, np.inf, 1.0, 0
     for step in range(max_iterations):
         for a in range(count):
             weights[a] = arc_scores[a] / 3.0 + out_price[a] + in_price[a]
@@ -208,6 +212,8 @@ def decompose(lay, n, arc_scores, scores, single_root, max_iterations, best_tree
                 rate *= 0.7
                 seen = 0
         dual = min(dual, total)
+        if dual <= floor:
+            return primal, max(primal, dual), step + 1
         norm = 0.0
         for a in range(count):
             norm += 1.0 if z[a] != y[a] else 0.0
@@ -245,7 +251,9 @@ def _(space, i, scores, work, parts):
     arc_scores, best = np.empty(count), np.empty(count, np.int64)
     best_labels(lay, space.n_labels, scores, arc_scores, best)
     tree, labels = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    value, _, _ = decompose(lay, n, arc_scores, scores, space.single_root, space.max_iterations, tree)
+    value, _, _ = decompose(
+        lay, n, arc_scores, scores, space.single_root, space.max_iterations, np.zeros(2 * count), -np.inf, -np.inf, tree
+    )
     parts[:] = 0.0
     if value > -np.inf:
         for m in range(1, n + 1):
@@ -261,5 +269,7 @@ def _(space, i, scores, value, work):
     arc_scores, best = np.empty(count), np.empty(count, np.int64)
     best_labels(lay, space.n_labels, scores, arc_scores, best)
     tree = np.zeros(n + 1, np.int64)
-    _, upper, _ = decompose(lay, n, arc_scores, scores, space.single_root, space.max_iterations, tree)
+    _, upper, _ = decompose(
+        lay, n, arc_scores, scores, space.single_root, space.max_iterations, np.zeros(2 * count), -np.inf, -np.inf, tree
+    )
     return max(value, upper)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures import _second_order_beliefs as messages
 from partwise.structures import _second_order_kernels as kernels
+from partwise.structures import _second_order_ranked  # noqa: F401 - registers kbest
 from partwise.structures._second_order_projective import best_projective
 from partwise.structures._second_order_space import Layout, SecondOrderSpace, layout, write_parts
 from partwise.structures.arborescence import ArcTable, tree_fault
@@ -118,7 +119,7 @@ class SecondOrderTree(CompiledStructure):
         return self._pack
 
     def guarantee(self, oracle: str) -> str:
-        return {"argmax": "inner", "marginals": "none"}.get(oracle, "exact")
+        return {"argmax": "inner", "kbest": "inner", "marginals": "none"}.get(oracle, "exact")
 
     def __len__(self) -> int:
         return len(self.lengths)

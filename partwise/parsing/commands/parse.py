@@ -67,7 +67,9 @@ def parsed(args: argparse.Namespace, model: Any, block: list[Any]) -> list[Any]:
     if args.nbest is not None:
         found = []
         for trees in model.predict_nbest(block, args.nbest):
-            found += [t.with_comments(rank=str(r), probability=f"{t.probability:.6g}") for r, t in enumerate(trees, 1)]
+            for r, tree in enumerate(trees, 1):
+                said = {"rank": str(r), "probability": f"{tree.probability:.6g}"}
+                found.append(tree.with_comments(**said, **({} if tree.proved else {"proved": "no"})))
         return found
     trees = model.predict(block, decoding="risk") if args.risk else model.predict(block)
     if not args.probabilities:

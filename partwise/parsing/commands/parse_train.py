@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--unlabelled", action="store_true", help="learn heads and no relations")
     group.add_argument("--arc-bits", metavar="N", type=int, default=24, help="2^N weights of arcs (default: 24)")
-    group.add_argument("--row-bits", metavar="N", type=int, default=18, help="2^N rows of relations (default: 18)")
+    group.add_argument("--row-bits", metavar="N", type=int, default=19, help="2^N rows of relations (default: 19)")
     add_learning(parser, learner="dca", loss_help="(default: svm; the perceptron: its own)", C=0.01, max_passes=10)
 
 
