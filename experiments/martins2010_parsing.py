@@ -43,13 +43,13 @@ PAPER: dict[tuple[float, float], tuple[float, float]] = {
     (5, 1): (90.91, 0.01),
     (math.inf, 1): (90.75, 0.1),
 }
-GRID = (0.01, 0.1, 1.0)
+GRID = (0.01, 0.1)
 SENTENCES = 1000
 RESAMPLES = 1000
 
 
 def cells(context: Context) -> list[dict[str, Any]]:
-    banks, grid, passes, long = (["sample"], GRID[1:2], 2, 2) if context.quick else (list(TREEBANKS), GRID, 5, 10)
+    banks, grid, passes, long = (["sample"], GRID[1:2], 2, 2) if context.quick else (list(TREEBANKS), GRID, 5, 5)
     found: list[dict[str, Any]] = []
     for bank in banks:
         for C in grid:

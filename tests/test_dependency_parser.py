@@ -159,8 +159,23 @@ def test_partial_trees_are_learned_from() -> None:
         partial.append(DependencySentence(rows))
     model = DependencyParser(**SMALL, loss="crf", single_root=True).fit(partial)
     assert model.evaluate(TEST).uas > 88
-    with pytest.raises(ParameterError, match="without a cost where gold outputs are partly known"):
+    with pytest.raises(InputError, match=r"word \d+ \('.*'\) has no head; only a loss without a cost, such as 'crf'"):
         DependencyParser(**SMALL, loss="svm").fit(partial)
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        (["2", "1", "_"], "words 1, 2 form a cycle"),
+        (["1", "0", "_"], r"word 1 \('a'\) is its own head"),
+        (["4", "0", "_"], r"word 1 \('a'\) has head 4; the sentence has 3 words"),
+    ],
+)
+def test_faults_in_partial_trees(heads: list[str], message: str) -> None:
+    sentence = DependencySentence.of_words(["a", "b", "c"], heads, ["dep"] * 3)  # type: ignore[arg-type]
+    sentence.source = "t.conllu:5"
+    with pytest.raises(InputError, match=f"t.conllu:5: {message}"):
+        DependencyParser(**SMALL, loss="crf").fit([sentence])
 
 
 def test_scikit_learn_interface() -> None:

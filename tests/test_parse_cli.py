@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import json
@@ -89,6 +90,20 @@ def test_streams_nbest_and_probabilities(folder: Path, model: Path) -> None:
     done = run("parse", "--model", model, "--probabilities", "--risk", stdin=text)
     chances = [float(value) for value in re.findall(r"HeadProb=([0-9.]+)", done.out)]
     assert len(chances) == sum(map(len, load_sample_treebank("test")[:3])) and 0 <= min(chances) <= max(chances) <= 1
+
+
+def test_flags_have_the_defaults_of_the_estimators() -> None:
+    from partwise.parsing import DependencyParser, SecondOrderParser
+    from partwise.parsing.commands import parse_train
+
+    for order, kind in (("1", DependencyParser), ("2", SecondOrderParser)):
+        parser = argparse.ArgumentParser()
+        parse_train.configure(parser)
+        made = parse_train.make(parser.parse_args(["train.conllu", "--order", order]))
+        assert type(made) is kind
+        assert {k: v for k, v in made.get_params().items() if k != "verbose"} == {
+            k: v for k, v in kind().get_params().items() if k != "verbose"
+        }
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,10 @@ def test_windows_line_ends_and_no_blank_line_at_the_end(tmp_path: Path) -> None:
         ([line("x")], "t.conllu:1: head 'x'; expected a number"),
         (["1\ta"], "t.conllu:1: 2 columns; expected 10"),
         ([line("0", "1a")], "t.conllu:1: id '1a'"),
+        ([line("²")], "t.conllu:1: head '²'; expected a number"),
+        ([line("0", "²")], "t.conllu:1: id '²'"),
+        ([line("-1")], "t.conllu:1: head '-1'; expected a number"),
+        ([line("0"), line("2", "2")], r"t.conllu:2: word 2 \('a'\) is its own head"),
         (["# alone", ""], "t.conllu:2: comments without a sentence"),
         ([line("_", "1-2")], "t.conllu:1: a sentence without words"),
     ],
@@ -92,6 +96,12 @@ def test_sentences_without_trees_can_be_read() -> None:
     assert not sentence.has_tree
     with pytest.raises(InputError, match="has head '_'; expected a number"):
         _ = sentence.heads
+
+
+def test_trees_that_are_to_be_replaced_may_be_anything() -> None:
+    (sentence,) = parse_conllu([line("1"), line("7", "2")])
+    assert sentence.fault() == "word 1 ('a') is its own head"
+    assert sentence.with_tree([0, 1]).fault() is None
 
 
 def test_bad_columns() -> None:
@@ -194,4 +204,4 @@ def test_real_files_come_back_as_they_were(name: str, sentences: int) -> None:
     assert len(found) == sentences
     out = io.StringIO()
     write_conllu(found, out)
-    assert out.getvalue().split() == path.read_text("utf-8").split()
+    assert out.getvalue() == path.read_text("utf-8")

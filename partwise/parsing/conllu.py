@@ -78,7 +78,7 @@ class DependencySentence:
     @property
     def words(self) -> list[tuple[str, ...]]:
         """The rows of words: neither multiword tokens nor empty nodes."""
-        return [row for row in self.rows if row[ID].isdigit()]
+        return [row for row in self.rows if row[ID].isdecimal()]
 
     def __len__(self) -> int:
         return len(self.words)
@@ -95,7 +95,7 @@ class DependencySentence:
     @property
     def has_tree(self) -> bool:
         """Whether every word has a head."""
-        return all(row[HEAD].isdigit() for row in self.words)
+        return all(row[HEAD].isdecimal() for row in self.words)
 
     @property
     def heads(self) -> NDArray[np.int64]:
@@ -103,7 +103,7 @@ class DependencySentence:
         try:
             return np.array([int(row[HEAD]) for row in self.words], np.int64)
         except ValueError:
-            m, row = next((m, row) for m, row in enumerate(self.words, 1) if not row[HEAD].isdigit())
+            m, row = next((m, row) for m, row in enumerate(self.words, 1) if not row[HEAD].isdecimal())
             where = f"{self.source}: " if self.source else ""
             raise InputError(f"{where}word {m} ({row[FORM]!r}) has head {row[HEAD]!r}; expected a number") from None
 
@@ -116,7 +116,7 @@ class DependencySentence:
         new = iter(zip(heads, relations, strict=True))
         rows = []
         for row in self.rows:
-            if row[ID].isdigit():
+            if row[ID].isdecimal():
                 head, relation = next(new)
                 row = (*row[:HEAD], str(int(head)), relation, *row[DEPS:])
             rows.append(row)
@@ -144,6 +144,8 @@ class DependencySentence:
 
 def parse_conllu(lines: Iterable[str], name: str = "", *, trees: bool = False) -> Iterator[DependencySentence]:
     """The sentences of a stream of lines, one at a time; with ``trees`` every one must have a tree.
+
+    Without it heads are only read, so that a file whose trees are to be replaced may hold anything there.
 
     Examples
     --------
@@ -173,15 +175,15 @@ def parse_conllu(lines: Iterable[str], name: str = "", *, trees: bool = False) -
                 raise InputError(f"{where}{number}: {len(row)} columns; expected 10, separated by tabs")
             if not rows:
                 first, expected = number, 1
-            if row[ID].isdigit():
+            if row[ID].isdecimal():
                 if int(row[ID]) != expected:
                     raise InputError(f"{where}{number}: word id {row[ID]}; expected {expected}")
                 expected += 1
-                if not (row[HEAD].isdigit() or row[HEAD] == "_"):
+                if not (row[HEAD].isdecimal() or row[HEAD] == "_"):
                     raise InputError(
                         f"{where}{number}: head {row[HEAD]!r}; expected a number, or _ where there is none"
                     )
-                if trees or row[HEAD].isdigit():
+                if trees:
                     _check_head(row, f"{where}{number}")
             elif not _is_range_or_empty(row[ID]):
                 raise InputError(
@@ -195,13 +197,13 @@ def parse_conllu(lines: Iterable[str], name: str = "", *, trees: bool = False) -
 def _is_range_or_empty(text: str) -> bool:
     for mark in "-.":
         left, _, right = text.partition(mark)
-        if left.isdigit() and right.isdigit():
+        if left.isdecimal() and right.isdecimal():
             return True
     return False
 
 
 def _check_head(row: Sequence[str], where: str) -> None:
-    if not row[HEAD].isdigit():
+    if not row[HEAD].isdecimal():
         raise InputError(f"{where}: word {row[ID]} ({row[FORM]!r}) has no head")
     if row[HEAD] == row[ID]:
         raise InputError(f"{where}: word {row[ID]} ({row[FORM]!r}) is its own head")

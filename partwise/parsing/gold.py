@@ -29,9 +29,16 @@ Constraint = Mapping[int, int | tuple[int, str]] | None
 
 @dataclass(frozen=True)
 class GoldTrees:
-    """What is known of the trees: everything, or in some sentences only part."""
+    """What is known of the trees: everything, or in some sentences only part.
 
-    complete: bool
+    ``missing`` names the first word without a head.
+    """
+
+    missing: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing
 
     def outputs(self, space: Arborescence, X: Sequence[DependencySentence], relations: Sequence[str] | None) -> Any:
         """Outputs for a Problem: a tree per sentence, or the space of those that agree with what is known."""
@@ -43,7 +50,7 @@ class GoldTrees:
             known.append({
                 m: int(row[6]) if relations is None or row[7] == "_" else (int(row[6]), row[7])
                 for m, row in rows
-                if row[6].isdigit()
+                if row[6].isdecimal()
             })  # fmt: skip
         given = constrained_trees(X, known, list(relations or ["_"]))
         if relations is None:
@@ -58,13 +65,19 @@ def gold_trees(
     X: Sequence[DependencySentence], single_root: bool | None, *, projective: bool
 ) -> tuple[bool, GoldTrees]:
     """(whether one root is demanded, what is known); a sentence that is no such tree is an error that names it."""
-    complete, one_root = True, True
+    missing, one_root = "", True
     for i, sentence in enumerate(X):
         name = sentence.source or f"sentence {i}"
         if not len(sentence):
             raise InputError(f"{name}: a sentence without words")
         if not sentence.has_tree:
-            complete = False
+            if not missing:
+                m, row = next((m, row) for m, row in enumerate(sentence.words, 1) if not row[6].isdecimal())
+                missing = f"{name}: word {m} ({row[1]!r}) has no head"
+            known = [int(row[6]) if row[6].isdecimal() else 0 for row in sentence.words]
+            fault = sentence.with_tree(known).fault()
+            if fault is not None:
+                raise InputError(f"{name}: {fault}")
             continue
         fault = sentence.fault(single_root=bool(single_root))
         if fault is not None:
@@ -74,12 +87,12 @@ def gold_trees(
             if fault is not None:
                 raise InputError(f"{name}: {fault}; a projective parser cannot learn it")
         one_root &= int((sentence.heads == 0).sum()) == 1
-    return (one_root if single_root is None else single_root), GoldTrees(complete)
+    return (one_root if single_root is None else single_root), GoldTrees(missing)
 
 
 def relations_of(X: Iterable[DependencySentence]) -> list[str]:
     """The relations of the trees, the most frequent first."""
-    counts = Counter(row[7] for sentence in X for row in sentence.words if row[6].isdigit() and row[7] != "_")
+    counts = Counter(row[7] for sentence in X for row in sentence.words if row[6].isdecimal() and row[7] != "_")
     return [relation for relation, _ in counts.most_common()] or ["_"]
 
 

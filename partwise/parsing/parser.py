@@ -127,6 +127,8 @@ class DependencyParser(TreebankEstimator):
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         self.single_root_, gold = gold_trees(X, self.single_root, projective=self.projective)
+        if gold.missing and loss.uses_cost:
+            raise InputError(f"{gold.missing}; only a loss without a cost, such as 'crf', learns from partial trees")
         self.relations_ = relations_of(X) if self.labelled else ["_"]
         self.encoder_ = WordEncoder().fit(X)
         self.temperature_ = 1.0

@@ -99,7 +99,7 @@ def _tagged(sentences: Sequence[DependencySentence], taggers: dict[str, Any]) ->
     for i, sentence in enumerate(sentences):
         place, rows = 0, []
         for row in sentence.rows:
-            if row[0].isdigit():
+            if row[0].isdecimal():
                 predicted = [str(tags[name][i][place]) if name in tags else "_" for name in COLUMNS[3:6]]
                 row = (row[0], row[1], row[1].lower(), *predicted, *row[6:])
                 place += 1

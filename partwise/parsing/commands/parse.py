@@ -81,7 +81,7 @@ def with_probabilities(sentence: Any, mass: Any) -> Any:
     """A copy whose words have the probability of their head in the last column."""
     heads, rows = iter(enumerate(sentence.heads.tolist())), []
     for row in sentence.rows:
-        if row[0].isdigit():
+        if row[0].isdecimal():
             m, head = next(heads)
             said = f"HeadProb={mass[head, m]:.4f}"
             row = (*row[:9], said if row[9] == "_" else f"{row[9]}|{said}")
