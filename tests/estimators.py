@@ -159,7 +159,7 @@ CASES = {
         lambda: partwise.SecondOrderParser(arc_bits=12, row_bits=8, max_passes=2, pruner_passes=2), trees, ("C", [0.01, 0.1])
     ),
     "TransitionParser": Case(
-        lambda: partwise.TransitionParser(row_bits=8, max_passes=2), trees, ("beam", [1, 2]), weighs=False
+        lambda: partwise.TransitionParser(step_bits=10, row_bits=8, max_passes=2), trees, ("beam", [1, 2]), weighs=False
     ),
     "PhraseParser": Case(
         lambda: partwise.PhraseParser(bits=12, vertical=1, horizontal=0, max_passes=2, folds=2), phrases, ("C", [0.01, 0.1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -16,6 +17,7 @@ from partwise.parsing._arc_kernels import ArcPack
 from partwise.parsing._second_order_features import GRAND_TEMPLATES, SIBLING_TEMPLATES, SecondOrderPack
 from partwise.parsing._word_views import ARC_TEMPLATES, ATTRIBUTES, PAIR_TEMPLATES, WORD_TEMPLATES
 from partwise.parsing.conllu import DependencySentence
+from partwise.storage import pack_strings, unpack_strings
 from partwise.structures.second_order import SecondOrderTree
 
 __all__ = ["ArcFeatures", "SecondOrderFeatures", "WordEncoder"]
@@ -60,36 +62,64 @@ class WordEncoder:
         """(offsets, (words, attributes) hashes, (words,) numbers of parts of speech)."""
         offsets = np.zeros(len(sentences) + 1, np.int64)
         bit = {tag: k for k, tag in enumerate(self.tags)}
-        cache: dict[tuple[str, ...], list[int]] = {}
-        rows, bits = [], []
+        numbers: dict[tuple[str, ...], int] = {}  # of the different words, each with its tags
+        kinds: list[int] = []
         for i, sentence in enumerate(sentences):
-            words = sentence.words
-            offsets[i + 1] = offsets[i] + len(words)
-            for row in words:
-                key = row[1:6]
-                values = cache.get(key)
-                if values is None:
-                    values = cache[key] = self._values(*key)
-                rows.append(values)
-                bits.append(bit.get(row[3], 63))
-        table = np.array(rows, np.uint64).reshape(-1, len(ATTRIBUTES))
-        return offsets, table, np.array(bits, np.uint8)
+            own = [numbers.setdefault(row[1:6], len(numbers)) for row in sentence.rows if row[0].isdigit()]
+            offsets[i + 1] = offsets[i] + len(own)
+            kinds += own
+        hashes = _Hashes(self.known)
+        table = np.array([hashes.of_word(*key) for key in numbers], np.uint64).reshape(-1, len(ATTRIBUTES))
+        bits = np.array([bit.get(key[2], 63) for key in numbers], np.uint8)
+        which = np.array(kinds, np.intp)
+        return offsets, table[which], bits[which]
 
-    def _values(self, form: str, lemma: str, upos: str, xpos: str, feats: str) -> list[int]:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(header, arrays) of a model file."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, words in self.known.items():
+            arrays[f"{name}_bytes"], arrays[f"{name}_offsets"] = pack_strings(sorted(words))
+        return {"tags": self.tags}, arrays
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> WordEncoder:
+        """What :meth:`to_state` wrote; ``min_count`` has done its work."""
+        encoder = cls()
+        encoder.tags = list(header["tags"])
+        for name in ("form", "lemma", "feats"):
+            encoder.known[name] = set(unpack_strings(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]))
+        return encoder
+
+
+class _Hashes:
+    """Hashes of what words are made of, each string hashed once."""
+
+    def __init__(self, known: dict[str, set[str]]) -> None:
+        self.known = known
+        self.of = functools.cache(_hash)
+        self.of_feats = functools.cache(self._of_feats)
+
+    def _of_feats(self, feats: str) -> tuple[int, int, int, int]:
+        """Known features, and case, agreement and verb form among them."""
         kept = "|".join(sorted(f for f in feats.split("|") if f in self.known["feats"]))
-        shape = "".join(
-            "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in form[:1] + form[-1:]
-        )
         morphology = dict(pair.lower().partition("=")[::2] for pair in kept.split("|"))
         case, agreement, verb = (
             "|".join(morphology.get(name, "") for name in names) for names in (CASE, AGREEMENT, VERB_FORM)
         )
+        return _hash("f" + kept), _hash("k" + case), _hash("g" + agreement), _hash("v" + verb)
+
+    def of_word(self, form: str, lemma: str, upos: str, xpos: str, feats: str) -> list[int]:
+        """The attributes of a word, in the order of ``ATTRIBUTES``."""
+        shape = "".join(
+            "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in form[:1] + form[-1:]
+        )
         known_form = form if form in self.known["form"] else "\0"
         known_lemma = lemma if lemma in self.known["lemma"] else "\0"
+        of = self.of
+        kept, case, agreement, verb = self.of_feats(feats)
         return [
-            _hash("w" + known_form), _hash("l" + known_lemma), _hash("p" + upos), _hash("x" + xpos), _hash("f" + kept),
-            _hash("s" + form.lower()[-3:]), _hash("c" + shape),
-            _hash("k" + case), _hash("g" + agreement), _hash("v" + verb),
+            of("w" + known_form), of("l" + known_lemma), of("p" + upos), of("x" + xpos), kept,
+            of("s" + form.lower()[-3:]), of("c" + shape), case, agreement, verb,
         ]  # fmt: skip
 
 

@@ -23,9 +23,8 @@ from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import ArcFeatures, WordEncoder
 from partwise.parsing.gold import Constraint, constrained_trees, gold_trees, part_numbers, relations_of
 from partwise.parsing.metrics import AttachmentScores, attachment_scores
-from partwise.parsing.training import TreebankEstimator
+from partwise.parsing.training import TreebankEstimator, checked_sentences
 from partwise.problem import Problem
-from partwise.storage import pack_strings, unpack_strings
 from partwise.structures.arborescence import Arborescence
 
 __all__ = ["DependencyParser", "ParsedTree"]
@@ -176,13 +175,7 @@ class DependencyParser(TreebankEstimator):
 
     def _checked(self, X: Sequence[DependencySentence]) -> list[DependencySentence]:
         check_is_fitted(self, "theta_")
-        sentences = list(as_list(X, "X"))
-        for i, sentence in enumerate(sentences):
-            if not isinstance(sentence, DependencySentence):
-                raise InputError(f"sentence {i} is a {type(sentence).__name__}; expected a DependencySentence")
-            if not len(sentence):
-                raise InputError(f"sentence {i} has no words")
-        return sentences
+        return checked_sentences(X)
 
     def _trees(
         self, X: Sequence[DependencySentence], space: Arborescence, features: ArcFeatures, theta: Any, rule: int
@@ -337,13 +330,10 @@ class DependencyParser(TreebankEstimator):
             "relations": self.relations_,
             "single_root": self.single_root_,
             "temperature": self.temperature_,
-            "tags": self.encoder_.tags,
             "dim": len(self.theta_),
         }
-        arrays: dict[str, NDArray[Any]] = {}
-        for name, words in self.encoder_.known.items():
-            arrays[f"{name}_bytes"], arrays[f"{name}_offsets"] = pack_strings(sorted(words))
-        return header, arrays
+        words, arrays = self.encoder_.to_state()
+        return {**header, **words}, arrays
 
     def _weight_arrays(self) -> dict[str, NDArray[Any]]:
         used = np.flatnonzero(self.theta_)
@@ -364,7 +354,4 @@ class DependencyParser(TreebankEstimator):
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.relations_, self.single_root_ = list(header["relations"]), bool(header["single_root"])
         self.temperature_ = float(header["temperature"])
-        self.encoder_ = WordEncoder()
-        self.encoder_.tags = list(header["tags"])
-        for name in ("form", "lemma", "feats"):
-            self.encoder_.known[name] = set(unpack_strings(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]))
+        self.encoder_ = WordEncoder.from_state(header, arrays)

@@ -12,8 +12,9 @@ from partwise.estimation.learned import LearnedEstimator
 from partwise.estimation.outputs import as_list
 from partwise.exceptions import InputError
 from partwise.learners.base import Callback
+from partwise.parsing.conllu import DependencySentence
 
-__all__ = ["TreebankEstimator"]
+__all__ = ["TreebankEstimator", "checked_sentences"]
 
 
 class TreebankEstimator(LearnedEstimator):
@@ -49,3 +50,14 @@ class TreebankEstimator(LearnedEstimator):
             raise InputError("there are no sentences to train on")
         held_out = None if dev is None else (as_list(dev, "dev"), None)
         return self._fit(X, None, dev=held_out, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
+
+
+def checked_sentences(X: Sequence[DependencySentence]) -> list[DependencySentence]:
+    """Sentences to parse, or an error that names the first that cannot be."""
+    sentences = list(as_list(X, "X"))
+    for i, sentence in enumerate(sentences):
+        if not isinstance(sentence, DependencySentence):
+            raise InputError(f"sentence {i} is a {type(sentence).__name__}; expected a DependencySentence")
+        if not len(sentence):
+            raise InputError(f"sentence {i} has no words")
+    return sentences

@@ -35,7 +35,7 @@ from partwise.learners.laso.packed import (
 
 #: Update rules, and what is done after an error.
 PERCEPTRON, ALMA = 0, 1
-LASO, EARLY, STANDARD, MAX_VIOLATION = 0, 1, 2, 3
+LASO, EARLY, STANDARD, MAX_VIOLATION, EXPLORE = 0, 1, 2, 3, 4
 
 #: Violations that differ by less are the same: the first of them counts.
 TIE = 1e-9
@@ -45,7 +45,7 @@ GENERATION, SCALE, NORM2, UPDATES, MASS, STEPS, LARGEST, ERRORS = range(8)
 
 
 class Rule(NamedTuple):
-    """How to learn: eq. (2) or eq. (3), and which of the four ways to go on."""
+    """How to learn: eq. (2) or eq. (3), and which of the five ways to go on."""
 
     update: int
     mode: int
@@ -137,7 +137,7 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
 
     An error is a queue without a y-good node, or a goal at its head that is not y-good. LASO goes on from the y-good
     siblings; EARLY stops at the first error; STANDARD compares complete outputs only; MAX_VIOLATION updates where the
-    best node is furthest above the y-good one.
+    best node is furthest above the y-good one; EXPLORE goes on from the nodes that were wrong, as y-good as any now.
     """
     cache = np.empty(cache_size(problem, i))
     prepare(problem, i, theta, cache)
@@ -252,9 +252,14 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
         if rule.mode == EARLY or level == last:
             return touched
         prepare(problem, i, theta, cache)
-        for q in range(nodes, size):
-            queue[q - nodes] = queue[q]
-        size -= nodes
+        if rule.mode == EXPLORE:
+            size = nodes
+            for q in range(nodes):
+                arena.good[queue[q]] = 1
+        else:
+            for q in range(nodes, size):
+                queue[q - nodes] = queue[q]
+            size -= nodes
         heads[:], counts[:], bars[:] = -1, 0, -np.inf
         waits, hopes = 0, 0
         down = margin(rule, numbers)

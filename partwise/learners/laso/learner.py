@@ -16,6 +16,7 @@ from partwise.learners.laso._learning import (
     ALMA,
     EARLY,
     ERRORS,
+    EXPLORE,
     GENERATION,
     LARGEST,
     LASO,
@@ -38,7 +39,7 @@ __all__ = ["LaSO", "PackedSearch", "SearchData"]
 Floats = NDArray[np.float64]
 
 UPDATE_RULES = {"perceptron": PERCEPTRON, "alma": ALMA}
-MODES = {"laso": LASO, "early": EARLY, "standard": STANDARD, "max_violation": MAX_VIOLATION}
+MODES = {"laso": LASO, "early": EARLY, "standard": STANDARD, "max_violation": MAX_VIOLATION, "explore": EXPLORE}
 
 #: A beam of this size is never full.
 UNLIMITED = 1 << 40
@@ -57,12 +58,15 @@ class SearchData(Protocol):
 
 
 class PackedSearch(TrainingData):
-    """m inputs of a packed problem with ``dim`` weights; see :mod:`partwise.learners.laso.packed`."""
+    """m inputs of a packed problem with ``dim`` weights; see :mod:`partwise.learners.laso.packed`.
 
-    def __init__(self, pack: Any, dim: int, m: int) -> None:
+    ``dynamic`` says that the problem's ``good_actions`` has an answer for every state, y-good or not.
+    """
+
+    def __init__(self, pack: Any, dim: int, m: int, *, dynamic: bool = False) -> None:
         if m == 0:
             raise InputError("a problem needs at least one input")
-        self.pack, self._dim, self.m = pack, dim, m
+        self.pack, self._dim, self.m, self.dynamic = pack, dim, m, dynamic
         self._delta = np.zeros(dim)
 
     @property
@@ -96,9 +100,10 @@ class LaSO:
     ----------
     update : {"alma", "perceptron"}
         Eq. (3), which keeps ‖w‖ ≤ 1 and wants y-good nodes ahead by (1 − α)B k^{−1/2}, or eq. (2).
-    mode : {"laso", "early", "standard", "max_violation"}
+    mode : {"laso", "early", "standard", "max_violation", "explore"}
         What an error leads to: go on from the y-good siblings; stop there (Collins & Roark 2004); compare complete
-        outputs only; or update where the best node is furthest ahead of the y-good one (Huang et al. 2012).
+        outputs only; update where the best node is furthest ahead of the y-good one (Huang et al. 2012); or go on from
+        the nodes that were wrong (Goldberg & Nivre 2013), where the data know what is best to do after an error.
     beam : int, optional
         How many nodes a queue keeps, in packed problems; None for all.
     alpha : float in (0, 1]
@@ -170,6 +175,9 @@ class LaSO:
         """Run passes until one brings no update; as :meth:`partwise.learners.Learner.fit`."""
         if not hasattr(data, "run") or not hasattr(data, "dim"):
             raise InputError(f"LaSO trains search problems, not {type(data).__name__}")
+        if self.mode == "explore" and not getattr(data, "dynamic", False):
+            known = ", ".join(repr(mode) for mode in MODES if mode != "explore")
+            raise ParameterError("mode", "LaSO", f"one of {known} where nothing is y-good after an error", self.mode)
         start = np.zeros(data.dim) if theta is None else np.array(theta, float)
         return run_passes(
             _Bound(self, data), max_passes=self.max_passes, theta=start, score=score, patience=patience,
