@@ -5,29 +5,43 @@ One file per kernel and signature, named by the hash of all that its machine cod
 
 numba fills its tables of types and implementations before it looks into its cache: eighty modules, a sixth of a second
 and 14 MB, of which a kernel that is already machine code needs only the runtime that allocates arrays. A process that
-has to compile after all pays for the tables then: numba's compiler fills them whenever it starts.
+has to compile after all pays for the tables then: numba's compiler fills them whenever it starts. For the same reason
+
+- a file holds the machine code alone, not the intermediate code that callers would link: callers contain a function in
+  another form (:mod:`partwise._callees`);
+- the modules that kernels took functions of numba's own from are not imported: only interpreted code asks for their
+  globals;
+- the runtime itself, which numba compiles in every process, lies beside the kernels.
 
 This overrides inner parts of numba: see :mod:`partwise._overrides` for what happens where they have changed.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import io
 import logging
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite
 import numba
+from llvmlite import binding
 from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
-from numba.core.runtime import rtsys
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.environment import Environment, lookup_environment
+from numba.core.runtime import nrtdynmod, rtsys
 from numba.core.serialize import dumps
 
 from partwise import _cache_folder
 from partwise._kernel_contents import UnknownContentsError, kernel_hash
 
-__all__ = ["KernelCache", "PlainCache"]
+__all__ = ["KernelCache", "PlainCache", "packed", "runtime_library", "start_runtime", "unpacked"]
 
 logger = logging.getLogger("partwise")
 
@@ -89,12 +103,12 @@ class KernelCache(_Cache):
         data = _cache_folder.read(path + self.ENDING)
         if data is None:
             return None
-        rtsys.initialize(target_context)
-        return CompileResult._rebuild(target_context, *pickle.loads(data))
+        start_runtime(target_context)
+        return unpacked(data, target_context)
 
     def _save(self, path: str, sig: Any, data: Any) -> None:
         if not data.library.has_dynamic_globals and all(part.can_cache for part in data.lifted):
-            _cache_folder.write(path + self.ENDING, dumps(data._reduce()))
+            _cache_folder.write(path + self.ENDING, packed(data))
 
 
 class PlainCache(_Cache):
@@ -116,3 +130,84 @@ class PlainCache(_Cache):
 
     def _save(self, path: str, sig: Any, data: Any) -> None:
         self._numba(path).save_overload(sig, data)
+
+
+# -------------------------------------------------------------------------------------------------- what is in a file
+
+
+def packed(result: Any) -> bytes:
+    """A compiled function as bytes, without the intermediate code."""
+    (name, kind, (code, _)), *rest = result._reduce()
+    return bytes(dumps(((name, kind, (code, _nothing())), *rest)))
+
+
+def unpacked(data: bytes, target_context: Any) -> Any:
+    """The compiled function, ready to be called; None where the code does not hold it."""
+    library, about, *rest = _Unpickler(io.BytesIO(data)).load()
+    entry = about.llvm_cpython_wrapper_name
+    if entry.encode() not in library[2][0]:
+        return None
+    target_context.codegen()._engine._defined_symbols.add(entry)  # numba looks for it in the intermediate code
+    return CompileResult._rebuild(target_context, library, about, *rest)
+
+
+@functools.cache
+def _nothing() -> bytes:
+    """An empty module of intermediate code."""
+    return bytes(binding.parse_assembly("").as_bitcode())
+
+
+class _Unpickler(pickle.Unpickler):
+    """Leaves modules alone of which a kernel has only the name."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("numba.core.environment", "_rebuild_env"):
+            return _environment
+        return super().find_class(module, name)
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Environment:
+    """What a function refers to at run time: constants, and globals that compiled code never looks at."""
+    known = lookup_environment(name)
+    if known is None:
+        found = sys.modules.get(module)
+        known = Environment({"__name__": module} if found is None else found.__dict__)
+        known.consts[:] = constants
+        known.env_name = name
+        Environment._memo[name] = known
+    return known
+
+
+def start_runtime(target_context: Any) -> None:
+    """Start what counts references to arrays; its few functions come from the disk, where they have been compiled."""
+    if rtsys._init:
+        return
+    with global_compiler_lock:
+        compile_functions = nrtdynmod.compile_nrt_functions
+        nrtdynmod.compile_nrt_functions = runtime_library
+        try:
+            rtsys.initialize(target_context)
+        finally:
+            nrtdynmod.compile_nrt_functions = compile_functions
+
+
+def runtime_library(target_context: Any) -> Any:
+    """What ``nrtdynmod.compile_nrt_functions`` returns."""
+    codegen = target_context.codegen()
+    folder = _cache_folder.cache_dir()
+    debug = [getattr(numba.config, name, None) for name in ("DEBUG_NRT", "DEBUG_NRT_STACK_LIMIT")]
+    about = (numba.__version__, llvmlite.__version__, codegen.magic_tuple(), debug)
+    path = os.path.join(folder, f"runtime-{hashlib.sha256(repr(about).encode()).hexdigest()[:40]}") if folder else None
+    data = _cache_folder.read(path) if path else None
+    if data is not None:
+        return codegen.unserialize_library(pickle.loads(data))
+    module, library = nrtdynmod.create_nrt_module(target_context)
+    library.enable_object_caching()
+    library.add_ir_module(module)
+    library.finalize()
+    if path:
+        try:
+            _cache_folder.write(path, dumps(library.serialize_using_object_code()))
+        except OSError as error:  # a full disk
+            logger.info("the runtime of numba could not be kept in the kernel cache: %s", error)
+    return library

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 from numpy.typing import NDArray
 
 from partwise._compile import Generic, kernel
+from partwise._kernel_cache import packed, runtime_library, unpacked
 
 __all__ = ["check"]
 
@@ -59,9 +57,12 @@ def check() -> None:
     (compiled,) = dispatcher.overloads.values()
     (callee,) = shifted.dispatcher.callee().overloads.values()  # one for k = 1 and any other
     _expect(type(callee.library).__name__, "CalleeLibrary")
-    again = CompileResult._rebuild(dispatcher.targetctx, *pickle.loads(dumps(compiled._reduce())))
+    again = unpacked(packed(compiled), dispatcher.targetctx)
     _expect(again.entry_point(sample, 2), expected)
     _expect_error(again.entry_point, bad)
+    for _ in range(2):  # written, and read
+        if not runtime_library(dispatcher.targetctx).get_pointer_to_function("NRT_incref"):
+            raise AssertionError("the runtime was lost")
 
 
 def _expect(found: Any, expected: Any) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Threads"]
+__all__ = ["Threads", "ahead"]
+
+T = TypeVar("T")
 
 
 class Threads:
@@ -37,3 +39,20 @@ class Threads:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"count": self.count, "_pool": None}
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The items, each one fetched by another thread while the caller works on the one before it.
+
+    Examples
+    --------
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    end = object()
+    iterator = iter(items)
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, iterator, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, iterator, end)
+            yield item  # type: ignore[misc]

@@ -1,7 +1,8 @@
 """Every learner × every structure: dual ≤ optimum ≤ primal, the optimum from the list of all outputs.
 
 Exact oracles, an outer one, and inner ones that overlook outputs, with a bound and without. The profile "nightly"
-(``PARTWISE_PROFILE=nightly``) draws fresh problems, and many more of them.
+(``PARTWISE_PROFILE=nightly``) draws fresh problems, and many more of them: 60 for each structure and 40 for each kind of
+inexact oracle, or ``PARTWISE_PROBLEMS`` of both.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from partwise.testing import Case
 pytest.importorskip("clarabel", reason="the optima come from a solver of quadratic programs")
 
 NIGHTLY = os.environ.get("PARTWISE_PROFILE") == "nightly"
-EXAMPLES = 60 if NIGHTLY else 3
+PROBLEMS = os.environ.get("PARTWISE_PROBLEMS")
+EXAMPLES = int(PROBLEMS or 60) if NIGHTLY else 3
+SEEDS = int(PROBLEMS or 40) if NIGHTLY else 4
 LOSSES = ("svm", "svm", "svm", "crf", "softmax_margin", "slack_svm")
 #: Integer and linear programs: few passes tell as much.
 SLOW = ("Assignment", "RelaxedAssignment")
@@ -81,7 +84,7 @@ def test_the_optimum_lies_between(kind: type[Structure], data: st.DataObject) ->
             assert result.certificate.of == ("relaxation" if case.relaxed else "problem")
 
 
-@pytest.mark.parametrize("seed", range(40 if NIGHTLY else 4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("kind", [Overlooking, Bounded, Hulled], ids=lambda kind: kind.__name__)
 def test_oracles_that_are_not_exact(kind: type[Overlooking], seed: int) -> None:
     problem, C = problem_of(kind, seed), 10.0 ** np.random.default_rng(seed).uniform(-2, 2)

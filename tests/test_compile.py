@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 import partwise._callees
 import partwise._compile
 import partwise.structures
+from partwise import _cache_folder
 from partwise._compile import Generic, composite, kernel
 from partwise.structures.chain import Chain
 from partwise.structures.multiclass import Multiclass
@@ -230,6 +232,26 @@ def test_a_kernel_from_the_disk_does_not_wake_the_compiler_and_other_code_still_
     folder = [Path(partwise._compile.__file__).parents[1]]
     run(script, folder)  # compiles it, where it has never been used
     assert run(script, folder).split() == ["False", "3.0"]
+
+
+@needs_compiler
+def test_a_kernel_from_the_disk_brings_no_modules_no_runtime_and_no_intermediate_code(tmp_path: Path) -> None:
+    """One that allocates arrays; what is compiled after it still finds the runtime."""
+    script = (
+        "import sys, numpy as np; from partwise.features.layout import _observed_pairs; import numba\n"
+        "if len(sys.argv) > 1: numba.core.runtime.nrtdynmod.create_nrt_module = None\n"
+        "found = _observed_pairs(np.array([0, 1]), np.zeros(1, np.int32), np.zeros(1, np.int64), 2, np.array([0, 1]), "
+        "np.zeros(1, np.int64))\n"
+        "print(found, any(name in sys.modules for name in ('numba.np.arrayobj', 'numba.cpython.unicode')))\n"
+        "print(numba.njit(lambda a: np.arange(a).sum())(3))"
+    )
+    folder, cache = [Path(partwise._compile.__file__).parents[1]], str(tmp_path)
+    run(script, folder, PARTWISE_CACHE_DIR=cache)
+    script = script.replace("len(sys.argv) > 1", "True")
+    assert run(script, folder, PARTWISE_CACHE_DIR=cache).split() == ["[1]", "False", "3"]
+    (kept,) = tmp_path.glob("kernels/_observed_pairs-*")
+    (_, _, (machine, intermediate)), *_ = pickle.loads(_cache_folder.read(str(kept)) or b"")
+    assert len(machine) > 10_000 and len(intermediate) < 2_000
 
 
 def test_every_implementation_of_a_generic_has_a_name_of_its_own() -> None:

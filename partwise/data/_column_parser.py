@@ -27,8 +27,11 @@ class Block(NamedTuple):
         """The lines of all parts."""
         if len(parts) == 1:
             return parts[0]
+        fields: list[bytes] = []
+        for part in parts:
+            fields += part.fields
         return cls(
-            [field for part in parts for field in part.fields],
+            fields,
             np.concatenate([np.zeros(0, np.int64), *(part.lines for part in parts)]),
             np.concatenate([np.zeros(0, np.bool_), *(part.starts for part in parts)]),
             np.concatenate([np.zeros(0, np.int64), *(part.documents for part in parts)]),

@@ -170,7 +170,8 @@ class _Coder:
         return Columns(
             names=column_names(self.names, self.parser.width, "read_columns"),
             codes=[np.concatenate(pieces) for pieces in self.codes],
-            vocab=[[value.decode() for value in lookup] for lookup in self.lookups],
+            # no field holds the end of a line
+            vocab=[b"\n".join(lookup).decode().split("\n") if lookup else [] for lookup in self.lookups],
             offsets=np.append(starts, len(block.lines)).astype(np.int64),
             documents=block.documents[starts],
             lines=block.lines[starts],

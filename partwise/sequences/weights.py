@@ -148,6 +148,16 @@ def rows_to_state(encoder: Any, layout: RowLayout | DenseLayout) -> tuple[dict[s
     return {"encoder": {"kind": encoder.kind, **encoder_header}, "layout": layout_header}, arrays
 
 
+def _is_permutation(rank: NDArray[np.int32]) -> bool:
+    """Whether every number below n is there once."""
+    n = len(rank)
+    if n and not 0 <= rank.min() <= rank.max() < n:
+        return False
+    seen = np.zeros(n, bool)
+    seen[rank] = True
+    return bool(seen.all())
+
+
 def rows_from_state(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_labels: int) -> tuple[Any, Any]:
     """(encoder, layout) of a stored state."""
     own = {name[8:]: array for name, array in arrays.items() if name.startswith("encoder/")}
@@ -171,7 +181,7 @@ def restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_la
         0 <= layout.n_dense <= n
         and layout.rank.dtype == np.int32
         and layout.rank.shape == (n,)
-        and np.array_equal(np.sort(layout.rank), np.arange(n))
+        and _is_permutation(layout.rank)
         and layout.mask.dtype == np.uint8
         and layout.mask.shape in ((0,), (layout.n_dense * n_labels,))
         and start.dtype == np.int64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,12 @@ def run(args: argparse.Namespace) -> None:
     with opened(args.output) as write:
         for stage in model.stages if args.context == "sentence" else ():
             stage.encoder_.warns = False  # whoever asks for sentences knows that they are no documents
-        for data in layout.blocks(args.file, context):
+        blocks = layout.blocks(args.file, context)
+        if args.n_jobs != 1 and os.path.isfile(args.file):  # what a pipe holds is not to wait for more
+            from partwise._threads import ahead
+
+            blocks = ahead(blocks)
+        for data in blocks:
             write(render.block(data, layout.label, context))
 
 
