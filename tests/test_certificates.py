@@ -1,8 +1,8 @@
 """Every learner × every structure: dual ≤ optimum ≤ primal, the optimum from the list of all outputs.
 
 Exact oracles, an outer one, and inner ones that overlook outputs, with a bound and without. The profile "nightly"
-(``PARTWISE_PROFILE=nightly``) draws fresh problems, and many more of them: 60 for each structure and 40 for each kind of
-inexact oracle, or ``PARTWISE_PROBLEMS`` of both.
+(``PARTWISE_PROFILE=nightly``) draws fresh problems, and many more of them: 60 for each structure and 40 for each kind
+of inexact oracle, or ``PARTWISE_PROBLEMS`` of both.
 """
 
 from __future__ import annotations
