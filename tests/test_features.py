@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -324,3 +324,26 @@ def test_messages() -> None:
         MatrixFeatures([np.eye(2), np.full((2, 1), np.nan)])
     with pytest.raises(InputError, match=f"{2**31} weights are more than 2\\^31"):
         RowLayout(2**15, 2**16)
+
+
+@pytest.mark.parametrize("n_labels", [2, 9])
+@pytest.mark.parametrize("real", [False, True])
+def test_rows_that_are_looked_up_score_as_packed_ones_do(n_labels: int, real: bool) -> None:
+    """To the last bit: a model predicts what it predicted while it was trained."""
+    rng = np.random.default_rng(n_labels + real)
+    rows = random_rows(rng, rng.integers(1, 6, size=20), 40, real)
+    labels = rng.integers(n_labels, size=rows.n_rows)
+    labels[rng.random(rows.n_rows) < 0.5] = 0
+    layout = RowLayout.observed(rows, labels, n_labels)
+    assert n_labels == 2 or 0 < layout.n_dense < layout.n_attributes
+    theta = rng.normal(size=layout.dim)
+    packed, indexed = layout.pack(rows), layout.index(rows)
+    for i in range(20):
+        n = feature_parts(packed, i)
+        assert feature_parts(indexed, i) == n
+        both = np.full((2, n + 3), np.nan)
+        feature_scores(packed, i, theta, both[0], 3)
+        feature_scores(indexed, i, theta, both[1], 3)
+        np.testing.assert_array_equal(*both)
+    with pytest.raises(InputError, match="attributes"):
+        layout.index(replace(rows, n_attributes=layout.n_attributes + 1))

@@ -196,7 +196,7 @@ STEP = 1.0
 print(json.dumps([kernel(f)(1.0), kernel(scope["g"])(1.0)]))
 """
     assert toys.ask(script) == [2.0, 2.0]
-    assert [name for name in os.listdir(toys.cache / "kernels") if name.endswith(".kernel")] == []
+    assert [name for name in os.listdir(toys.cache / "kernels") if name.endswith(".code")] == []
 
 
 def test_the_hash_is_the_same_in_every_process(toys: Toys) -> None:

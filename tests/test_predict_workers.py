@@ -10,7 +10,7 @@ import pytest
 from cli_runs import ok
 
 import partwise
-from partwise.data import load_sample, write_columns
+from partwise.data import load_sample, streams, write_columns
 from partwise.sequences.commands import _parallel
 
 
@@ -40,3 +40,5 @@ def test_same_output(files: Path, command: tuple[str, ...], capsys: Any, monkeyp
     words = ["predict", str(files / model), str(files / file), *flags]
     alone, together = ok(capsys, *words), ok(capsys, *words, "--workers", "2")
     assert together == alone and len(alone) > 1000
+    monkeypatch.setattr(streams, "BLOCK_BYTES", 2000)  # read ahead of what is being labelled
+    assert ok(capsys, *words, "-j", "2") == alone

@@ -13,7 +13,7 @@ from partwise._math import transition_blocks
 from partwise.exceptions import InputError
 from partwise.features.base import Features, Stack
 from partwise.features.inputs import RowMatrix
-from partwise.features.rows import DenseRows, SparseRows
+from partwise.features.rows import DenseRows, IndexedRows, SparseRows
 from partwise.features.transitions import RepeatedTransitions, TiedTransitions, repeated_parts
 
 __all__ = ["ChainFeatures", "DenseLayout", "ObservedPairs", "RowFeatures", "RowLayout", "output_type"]
@@ -142,10 +142,21 @@ class RowLayout:
     def dim(self) -> int:
         return self.n_dense * self.n_outputs + len(self.pair_output)
 
-    def pack(self, matrix: RowMatrix) -> SparseRows:
-        """The rows with attributes replaced by where their weights are."""
+    def index(self, matrix: RowMatrix) -> IndexedRows:
+        """The rows as they are, for prediction: their weights are looked up when they are scored."""
+        self._check(matrix)
+        return IndexedRows(
+            matrix.offsets, self.n_outputs, self.base, matrix.indptr, matrix.attributes, matrix.values, self.rank,
+            self.n_dense, self.pair_start, self.pair_output,
+        )  # fmt: skip
+
+    def _check(self, matrix: RowMatrix) -> None:
         if matrix.n_attributes > self.n_attributes:
             raise InputError(f"rows have {matrix.n_attributes} attributes; expected at most {self.n_attributes}")
+
+    def pack(self, matrix: RowMatrix) -> SparseRows:
+        """The rows with attributes replaced by where their weights are."""
+        self._check(matrix)
         indptr, pair_indptr = np.zeros(matrix.n_rows + 1, np.int64), np.zeros(matrix.n_rows + 1, np.int64)
         args = (matrix.indptr, matrix.attributes, self.rank, self.n_dense, self.pair_start)
         _count_entries(*args, indptr, pair_indptr)

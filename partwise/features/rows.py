@@ -4,7 +4,8 @@
 is added to the scores as a vector; the many that are seen with few are replaced, when the data is packed, by the
 weights they stand for, so that a row reads them directly. Attributes are numbered by frequency, the frequent ones
 first, so that the hot rows stay in cache. Where only observed
-(attribute, output) pairs have weights, a mask keeps the other cells of dense rows at zero.
+(attribute, output) pairs have weights, a mask keeps the other cells of dense rows at zero. Rows that are scored once,
+as in prediction, are not worth packing: :class:`IndexedRows` looks the weights up as it goes, with the same sums.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from partwise._vector_rows import add_rows, add_to_rows, row_size
 from partwise._vectors import TILE
 from partwise.features.base import accumulate, feature_parts, feature_scores, norm_and_clear
 
-__all__ = ["DenseRows", "SparseRows"]
+__all__ = ["DenseRows", "IndexedRows", "SparseRows"]
 
 
 class SparseRows(NamedTuple):
@@ -42,6 +43,25 @@ class SparseRows(NamedTuple):
     weights: NDArray[np.int32]  # (pair entries,)
     outputs: NDArray[Any]  # (pair entries,), the smallest integers that hold them
     pair_values: NDArray[np.float64]  # (pair entries,), or (0,) where all are 1
+
+
+class IndexedRows(NamedTuple):
+    """Rows as they were read, and where the weights of their attributes are; to be scored, not to learn from.
+
+    Attribute a has the number k = rank[a]. Below ``n_dense`` its weights are theta[base + k·L:][:L]; from there on
+    theta[base + n_dense·L + j] for output pair_output[j], j in pair_start[k − n_dense]:pair_start[k − n_dense + 1].
+    """
+
+    offsets: NDArray[np.int64]  # (n + 1,)
+    n_outputs: int
+    base: int
+    indptr: NDArray[np.int64]  # (rows + 1,)
+    attributes: NDArray[np.int32]  # (entries,)
+    values: NDArray[np.float64]  # (entries,), or (0,) where all are 1
+    rank: NDArray[np.int32]  # (attributes,)
+    n_dense: int
+    pair_start: NDArray[np.int64]  # (rare attributes + 1,)
+    pair_output: NDArray[Any]  # (pairs,)
 
 
 class DenseRows(NamedTuple):
@@ -99,6 +119,56 @@ def _(features, i, theta, scores, at):
         for e in range(np.uintp(features.pair_indptr[r]), np.uintp(features.pair_indptr[r + one])):
             x = 1.0 if binary_pairs else pair_values[e]
             scores[out + np.uintp(outputs[e])] += x * theta[np.uintp(weights[e])]
+        out += n_outputs
+
+
+@feature_parts.register(IndexedRows)
+def _(features, i):
+    return (features.offsets[i + 1] - features.offsets[i]) * features.n_outputs
+
+
+@feature_scores.register(IndexedRows)
+def _(features, i, theta, scores, at):
+    values, n_outputs, base, one = features.values, np.uintp(features.n_outputs), np.uintp(features.base), np.uintp(1)
+    n_dense, rank, pair_start = np.uintp(features.n_dense), features.rank, features.pair_start
+    binary, rare = values.shape[0] == 0, base + n_dense * n_outputs
+    first, last = features.offsets[i], features.offsets[i + 1]
+    width = 0
+    for r in range(first, last):
+        width = max(width, features.indptr[r + 1] - features.indptr[r])
+    # the rare attributes of a row, from the end; the dense ones before them
+    numbers = np.empty(width, np.int32)
+    numbers_x = np.empty(0 if binary else width)
+    out = np.uintp(at)
+    for r in range(np.uintp(first), np.uintp(last)):
+        dense, other = np.uintp(0), np.uintp(width)
+        for e in range(np.uintp(features.indptr[r]), np.uintp(features.indptr[r + one])):
+            k = rank[features.attributes[e]]
+            if np.uintp(k) < n_dense:
+                place, dense = dense, dense + one
+            else:
+                other -= one
+                place = other
+            numbers[place] = k
+            if not binary:
+                numbers_x[place] = values[e]
+        if binary and n_outputs >= TILE:
+            add_rows(scores, out, theta, base, numbers, np.uintp(0), dense, n_outputs)
+        else:
+            for b in range(n_outputs):
+                scores[out + b] = 0.0
+            for e in range(dense):
+                row = base + np.uintp(numbers[e]) * n_outputs
+                x = 1.0 if binary else numbers_x[e]
+                for b in range(n_outputs):
+                    scores[out + b] += x * theta[row + b]
+        e = np.uintp(width)
+        while e > other:  # in the order of the row
+            e -= one
+            k = np.uintp(numbers[e]) - n_dense
+            x = 1.0 if binary else numbers_x[e]
+            for j in range(np.uintp(pair_start[k]), np.uintp(pair_start[k + one])):
+                scores[out + np.uintp(features.pair_output[j])] += x * theta[rare + j]
         out += n_outputs
 
 

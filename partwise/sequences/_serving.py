@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise.exceptions import InputError
 from partwise.features.base import Stack, feature_scores
-from partwise.features.layout import RowLayout, _count_entries, _fill_entries
-from partwise.features.rows import SparseRows
+from partwise.features.layout import RowLayout
+from partwise.features.rows import IndexedRows
 from partwise.features.transitions import TiedTransitions
 from partwise.structures._chain_kernels import ChainSpace
 from partwise.structures.base import argmax, part_count, work_size
 from partwise.structures.chain import Chain
 
 __all__ = ["OneByOne", "Tagger", "decode_sentence"]
-
-_ONES = np.zeros(0)  # every attribute of strings and templates has the value 1
 
 
 class Tagger(NamedTuple):
@@ -32,7 +30,6 @@ class Tagger(NamedTuple):
     theta: NDArray[np.float64]
     rank: NDArray[np.int32]
     n_dense: int
-    mask: NDArray[np.uint8]
     pair_start: NDArray[np.int64]
     pair_output: NDArray[Any]
     row_dim: int
@@ -50,16 +47,16 @@ class Tagger(NamedTuple):
         pack = space.pack
         limits = space.edge_limits
         return cls(
-            theta, layout.rank, layout.n_dense, layout.mask, layout.pair_start, layout.pair_output, layout.dim,
+            theta, layout.rank, layout.n_dense, layout.pair_start, layout.pair_output, layout.dim,
             space.n_labels, space.order, pack.powers, pack.blocks, pack.transitions, *limits,
         )  # fmt: skip
 
 
 @kernel
-def decode_sentence(model, ends, entries, values, labels):
+def decode_sentence(model, ends, entries, labels):
     """labels[t] ← the label of position t of the best sequence; returns its score, −inf where there is none.
 
-    ``ends`` and ``entries`` are the rows of attributes; −1 is an attribute that the model does not know.
+    ``ends`` and ``entries`` are the rows of attributes, all of the value 1; −1 is one that the model does not know.
     """
     length, n_labels = ends.shape[0] - 1, model.n_labels
     indptr, attributes, known = np.zeros(length + 1, np.int64), np.empty_like(entries), 0
@@ -69,24 +66,12 @@ def decode_sentence(model, ends, entries, values, labels):
                 attributes[known] = entries[e]
                 known += 1
         indptr[t + 1] = known
-    attributes = attributes[:known]
-    dense_indptr, pair_indptr = np.zeros(length + 1, np.int64), np.zeros(length + 1, np.int64)
-    _count_entries(indptr, attributes, model.rank, model.n_dense, model.pair_start, dense_indptr, pair_indptr)
-    n_dense, n_pairs = dense_indptr[length], pair_indptr[length]
-    real = values.shape[0] > 0
-    dense, dense_values = np.empty(n_dense, np.int32), np.empty(n_dense if real else 0)
-    weights, outputs = np.empty(n_pairs, np.int32), np.empty(n_pairs, model.pair_output.dtype)
-    pair_values = np.empty(n_pairs if real else 0)
-    first = model.n_dense * n_labels
-    _fill_entries(
-        indptr, attributes, model.rank, model.n_dense, model.pair_start, values, model.pair_output, first,
-        dense, dense_values, weights, outputs, pair_values,
-    )  # fmt: skip
     offsets = np.zeros(2, np.int64)
     offsets[1] = length
-    rows = SparseRows(
-        offsets, n_labels, 0, dense_indptr, dense, dense_values, model.mask, pair_indptr, weights, outputs, pair_values
-    )
+    rows = IndexedRows(
+        offsets, n_labels, 0, indptr, attributes[:known], np.empty(0), model.rank, model.n_dense, model.pair_start,
+        model.pair_output,
+    )  # fmt: skip
     features = Stack(rows, TiedTransitions(n_labels, model.blocks, model.row_dim))
     allowed = np.ones((length if model.start.shape[0] > 0 else 0, n_labels), np.uint8)
     if model.start.shape[0] > 0:
@@ -129,7 +114,7 @@ class OneByOne:
             if rows is None or len(rows[0]) < 2:
                 return None
             labels = np.empty(len(rows[0]) - 1, np.int32)
-            if decode_sentence(self._tagger, *rows, _ONES, labels) == -np.inf:
+            if decode_sentence(self._tagger, *rows, labels) == -np.inf:
                 raise InputError(f"no label sequence of sequence {i} has a finite score")
             found.append([classes[b] for b in labels.tolist()])
         return found

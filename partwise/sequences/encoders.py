@@ -49,6 +49,10 @@ class Rows:
             return layout.pack(*self.dense)  # type: ignore[misc]
         return layout.pack(self.matrix)  # type: ignore[arg-type]
 
+    def index(self, layout: RowLayout | DenseLayout) -> Any:
+        """Rows for kernels that only score them, once."""
+        return self.pack(layout) if isinstance(layout, DenseLayout) else layout.index(self.matrix)  # type: ignore[arg-type]
+
     def arrays(self) -> list[NDArray[Any]]:
         """All that the rows are made of."""
         if self.matrix is None:

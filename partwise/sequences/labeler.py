@@ -218,8 +218,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
     def _make_score(self, X: Any, y: Any) -> Callable[[NDArray[np.float64]], float]:
         rows, truth = self._read(X), _as_lists(y)
         check_held_out(truth, self.classes_, rows.offsets)
-        packed = rows.pack(self.layout_)
-        return lambda theta: self._score(truth, self._decode(rows, None, theta, packed))
+        return lambda theta: self._score(truth, self._decode(rows, None, theta))
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
         """One pass of an online learner over more data.
@@ -283,11 +282,11 @@ class SequenceLabeler(OneByOne, ChainWeights):
 
     # prediction
 
-    def _decode(
-        self, rows: Rows, space: Chain | None, theta: NDArray[np.float64] | None = None, packed: Any = None
-    ) -> CodedColumn:
-        space = space or self._space(rows.offsets, self.scheme)
-        features = ChainFeatures(packed or rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+    def _features(self, rows: Rows) -> ChainFeatures:
+        return ChainFeatures(rows.index(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+
+    def _decode(self, rows: Rows, space: Chain | None, theta: NDArray[np.float64] | None = None) -> CodedColumn:
+        space, features = space or self._space(rows.offsets, self.scheme), self._features(rows)
         labels = np.empty(int(rows.offsets[-1]), np.int32)
         weights = self.theta_ if theta is None else theta
         _decoding.in_blocks(thread_count(self.n_jobs), _decoding.decode_labels, space, features, (weights,), (labels,))
@@ -331,7 +330,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
         check_is_fitted(self, "theta_")
         rows = self._read(X)
         space = self._constrained(rows, constraints) or self._space(rows.offsets, self.scheme)
-        features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        features = self._features(rows)
         out = np.empty((int(rows.offsets[-1]), len(self.classes_)))
         logs = np.empty(len(rows))
         settings, outs = (self.theta_, self._beta), (out, logs)
@@ -352,7 +351,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
         check_is_fitted(self, "theta_")
         rows = self._read(X)
         space = self._space(rows.offsets, self.scheme)
-        features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        features = self._features(rows)
         if not len(space):
             return []
         batch, beta = Batch(space, features, n_threads=thread_count(self.n_jobs)), self._beta
@@ -373,7 +372,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
             raise ParameterError("scheme", "predict_spans", "a tag scheme such as 'IOB2'", None)
         rows = self._read(X)
         space = self._space(rows.offsets, wanted)
-        features = ChainFeatures(rows.pack(self.layout_), self.layout_.dim, len(self.classes_), self.order)
+        features = self._features(rows)
         best, jobs = self._decode(rows, space), thread_count(self.n_jobs)
         return predict_spans(space, features, self.theta_, self._beta, best, wanted, jobs)
 
