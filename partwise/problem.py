@@ -306,12 +306,12 @@ class Problem(TrainingData):
         total[:, self._dead] = 0.0
         return results, total
 
-    def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
-        """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances."""
-        losses, gradient = self.losses_and_gradient(theta)
+    def loss_and_gradient(self, theta: Floats, zeros: Floats | None = None) -> tuple[float, Floats]:
+        """(Σ_i L_i(θ), Σ_i ∇L_i(θ)) over all instances; the gradient in ``zeros`` where that is given."""
+        losses, gradient = self.losses_and_gradient(theta, zeros)
         return float(losses.sum()), gradient
 
-    def losses_and_gradient(self, theta: Floats) -> tuple[Floats, Floats]:
+    def losses_and_gradient(self, theta: Floats, zeros: Floats | None = None) -> tuple[Floats, Floats]:
         """(L_1(θ) … L_m(θ), Σ_i ∇L_i(θ)): as many blocks at a time as there are threads.
 
         With :class:`~partwise.features.GivenScores` the sum is the gradients in part space side by side.
@@ -322,7 +322,7 @@ class Problem(TrainingData):
         if sums is None:
             sums = np.zeros((min(self.n_threads, len(blocks)), self.dim))
         ranges = list(itertools.pairwise(np.linspace(0, self.dim, self.n_threads + 1).astype(int).tolist()))
-        losses, gradient = np.empty(self.m), np.zeros(self.dim)
+        losses, gradient = np.empty(self.m), np.zeros(self.dim) if zeros is None else zeros
         for first in range(0, len(blocks), len(sums)):
             now = blocks[first : first + len(sums)]
             self._threads.each(self._block, [(*block, theta, losses, sums[k]) for k, block in enumerate(now)])

@@ -8,22 +8,42 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@dataclass(frozen=True)
+class Hoard:
+    """A shard that takes so many bytes of memory where it is opened."""
+
+    nbytes: int
+    size = "1000 tokens"
+    smaller = "pack the data again with shard_tokens=500"
+
+    def open(self, n_threads: int) -> Any:
+        held = bytearray(self.nbytes)
+        held[::4096] = b"x" * len(held[::4096])  # taken, not only asked for
+        time.sleep(20)  # until somebody notices
+        return held
+
+    def digest(self) -> bytes:
+        return b""
+
+
 class Processes:
     """``dask scheduler`` and ``dask worker`` in a folder; ended with the context."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.folder, self.started, self.workers = folder, [], 0  # type: ignore[var-annotated]
         # every worker imports partwise from where the tests do
         self.environment = {
             **os.environ,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
             "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false",
+            **settings,
         }
 
     def __enter__(self) -> Processes:
@@ -46,18 +66,18 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
 
-    def have_workers(self, client: Any, n: int) -> None:
+    def have_workers(self, client: Any, n: int, *options: str) -> None:
         """Start workers until there are that many, and wait for them."""
         if n > self.workers:
-            self._add_workers(n - self.workers)
+            self._add_workers(n - self.workers, *options)
             self.workers = n
         client.wait_for_workers(n, timeout=90)
 
-    def _add_workers(self, n: int) -> None:
+    def _add_workers(self, n: int, *options: str) -> None:
         """Workers of one thread, each under a nanny that starts it again when it dies."""
         self._start(
             "worker", self.address, "--nworkers", str(n), "--nthreads", "1", "--no-dashboard", "--local-directory",
-            str(self.folder), "--death-timeout", "60",
+            str(self.folder), "--death-timeout", "60", *options,
         )  # fmt: skip
 
     def _start(self, *command: str) -> None:

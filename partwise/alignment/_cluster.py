@@ -39,6 +39,10 @@ class PairBlock:
     def size(self) -> str:
         return f"{len(self.corpus.source_offsets) - 1} sentence pairs"
 
+    @property
+    def smaller(self) -> str:
+        return "take more memory per worker: the number of groups of sentence pairs is fixed"
+
     def digest(self) -> bytes:
         return self.corpus.source.tobytes() + self.corpus.target.tobytes()
 

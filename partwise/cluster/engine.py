@@ -94,6 +94,7 @@ class ClusterRunner:
             self.client = self._stack.enter_context(connect(engine))
             self._lost: tuple[type[BaseException], ...] = (*_lost_errors(), CancelledError)
             self._check_versions()
+            self._restarts = len(self._memory_events())
         except BaseException:
             self._stack.close()
             raise
@@ -255,12 +256,31 @@ class ClusterRunner:
                 last = error
                 self._held.clear()
                 if self.client.status != "running":
-                    raise ClusterError(
-                        "the scheduler is gone; run the same command again with its checkpoint to go on from there"
-                    ) from None
+                    raise _gone() from None
+                if type(error).__name__ == "KilledWorker" and len(self._memory_events()) > self._restarts:
+                    raise self._out_of_memory() from None
+            except OSError:
+                if self.client.status != "running":  # else it is of a file, on a worker
+                    raise _gone() from None
+                raise
         raise ClusterError(
             f"the workers were lost {ATTEMPTS} times in a row ({last}). If they ran out of memory: a shard has "
-            f"{self.shards[0].size}; pack the data in smaller ones, or give each worker fewer threads"
+            f"{self.shards[0].size}; {self.shards[0].smaller}, or give each worker more memory or fewer threads"
+        )
+
+    def _memory_events(self) -> Sequence[Any]:
+        """Of workers that were ended because they held too much."""
+        try:
+            return self.client.get_events("worker-restart-memory")  # type: ignore[no-any-return]
+        except Exception:  # no scheduler to ask: what follows tells
+            return ()
+
+    def _out_of_memory(self) -> ClusterError:
+        _, event = self._memory_events()[-1]
+        shard = self.shards[0]
+        return ClusterError(
+            f"workers ran out of memory on one piece of work: the last one held {event['rss'] / 1e6:.0f} MB when dask "
+            f"ended it. A shard has {shard.size}; {shard.smaller}, or give each worker more memory or fewer threads"
         )
 
 
@@ -274,6 +294,10 @@ def _parts(first: int, last: int) -> list[tuple[int, int]]:
         return [(first, last)]
     _, middle, _ = halves(first, last)
     return [(first, middle), (middle, last)]
+
+
+def _gone() -> ClusterError:
+    return ClusterError("the scheduler is gone; run the same command again with its checkpoint to go on from there")
 
 
 def _lost_errors() -> tuple[type[BaseException], ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.cluster.shards import Leaf, Shard, dense, group_borders, shard_total, sweep_group, tree_total
+from partwise.cluster.shards import Leaf, Scratch, Shard, dense, group_borders, shard_total, sweep_group, tree_total
 from partwise.problem import Problem
 
 __all__ = ["LocalRunner"]
@@ -26,6 +26,7 @@ class LocalRunner:
         self.shards, self.n_threads, self.n_groups = list(shards), n_threads, n_groups
         self._open: dict[int, Problem] = {}
         self._memories: list[dict[str, Any]] = [{} for _ in self.shards]
+        self._scratch = Scratch()
 
     def problem(self, number: int) -> Problem:
         """The problem of a shard."""
@@ -40,8 +41,8 @@ class LocalRunner:
         ]
 
     def total(self, common: Any, leaf: Leaf = shard_total) -> tuple[Any, NDArray[np.float64]]:
-        scratch: list[Any] = []
-        numbers, vector = tree_total(lambda k: leaf(self.problem(k), common, scratch), 0, len(self.shards))
+        scratch = self._scratch
+        numbers, vector = tree_total(lambda k: leaf(self.problem(k), common, scratch), 0, len(self.shards), scratch)
         return numbers, dense(vector)
 
     def borders(self, groups: int) -> list[int]:
@@ -61,4 +62,4 @@ class LocalRunner:
 
     def close(self) -> None:
         self._open.clear()
-        self._memories = [{} for _ in self.shards]
+        self._memories, self._scratch = [{} for _ in self.shards], Scratch()

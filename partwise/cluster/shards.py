@@ -24,6 +24,7 @@ from partwise.problem import Problem
 
 __all__ = [
     "Leaf",
+    "Scratch",
     "Shard",
     "ShardRunner",
     "ShardedObjective",
@@ -44,8 +45,37 @@ Floats = NDArray[np.float64]
 #: Two sums over some shards, such as (Σ L_i, Σ ∇L_i): a number or a few, and a vector of weights, dense, or sparse as
 #: (dim, places, values) where most of it is 0.
 Total = tuple[Any, Any]
+
+
+class Scratch:
+    """Memory that goes from one shard to the next: sums of blocks, and vectors of weights that are used up.
+
+    Fresh memory would have to be found and cleared page by page for every shard. Several threads may use one.
+    """
+
+    def __init__(self) -> None:
+        self.sums: list[Any] = []  # of blocks, between calls zero; see :meth:`partwise.problem.Problem.exchange`
+        self._vectors: list[Floats] = []
+
+    def zeros(self, dim: int) -> Floats:
+        """A vector of zeros."""
+        try:
+            vector = self._vectors.pop()
+        except IndexError:
+            return np.zeros(dim)
+        if len(vector) != dim:
+            return np.zeros(dim)
+        vector.fill(0.0)
+        return vector
+
+    def give_back(self, vector: Any) -> None:
+        """Take a vector that nobody reads any more."""
+        if isinstance(vector, np.ndarray) and vector.flags.writeable:
+            self._vectors.append(vector)
+
+
 #: (problem, what all shards are given, scratch memory that goes from one to the next) → the two sums of one shard.
-Leaf = Callable[[Problem, Any, list[Any]], Total]
+Leaf = Callable[[Problem, Any, Scratch], Total]
 
 
 class Shard(Protocol):
@@ -57,6 +87,10 @@ class Shard(Protocol):
     @property
     def size(self) -> str:
         """How large it is, in words, for an error message."""
+
+    @property
+    def smaller(self) -> str:
+        """What to do where it is too large for the memory of a worker, in words."""
 
     def digest(self) -> bytes:
         """Of its contents, to tell the data of one run from that of another."""
@@ -111,6 +145,10 @@ class WeightedShard:
     def size(self) -> str:
         return self.shard.size
 
+    @property
+    def smaller(self) -> str:
+        return self.shard.smaller
+
     def digest(self) -> bytes:
         return self.shard.digest() + self.weights.tobytes()
 
@@ -139,12 +177,14 @@ def halves(first: int, last: int) -> tuple[int, int, int]:
     return first, (first + last) // 2, last
 
 
-def shard_total(problem: Problem, theta: Floats, scratch: list[Any]) -> Total:
-    """(Σ L_i, Σ ∇L_i) of one shard; ``scratch`` goes from one to the next."""
-    problem.exchange(scratch.pop() if scratch else None)
-    loss, gradient = problem.loss_and_gradient(theta)
-    scratch.append(problem.exchange(None))
-    gradient += 0.0  # no −0: then leaving out a zero changes no bit of a sum
+def shard_total(problem: Problem, theta: Floats, scratch: Scratch) -> Total:
+    """(Σ L_i, Σ ∇L_i) of one shard.
+
+    No number in the gradient is −0, since it begins with 0 and x + (−x) = 0: then leaving out a zero changes no bit.
+    """
+    problem.exchange(scratch.sums.pop() if scratch.sums else None)
+    loss, gradient = problem.loss_and_gradient(theta, scratch.zeros(problem.dim))
+    scratch.sums.append(problem.exchange(None))
     return loss, gradient
 
 
@@ -155,12 +195,16 @@ def add_totals(left: Total, right: Total) -> Total:
     return left[0] + right[0], gradient
 
 
-def tree_total(leaf: Callable[[int], Total], first: int, last: int) -> Total:
+def tree_total(leaf: Callable[[int], Total], first: int, last: int, scratch: Scratch | None = None) -> Total:
     """The sum over the shards first:last; as many vectors are alive as the tree is deep."""
     if last - first == 1:
         return leaf(first)
     _, middle, _ = halves(first, last)
-    return add_totals(tree_total(leaf, first, middle), tree_total(leaf, middle, last))
+    left, right = tree_total(leaf, first, middle, scratch), tree_total(leaf, middle, last, scratch)
+    total = add_totals(left, right)
+    if scratch is not None:
+        scratch.give_back(right[1])
+    return total
 
 
 def sparse(gradient: Floats) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from partwise._math import dot
-from partwise.cluster.shards import ShardedObjective, Total
+from partwise.cluster.shards import Scratch, ShardedObjective, Total
 from partwise.exceptions import ParameterError
 from partwise.learners.base import Floats, Learner, State
 from partwise.learners.eg import EG
@@ -29,7 +29,7 @@ def _settings(learner: Learner) -> dict[str, Any]:
     return {setting.name: getattr(learner, setting.name) for setting in fields(learner)}
 
 
-def shard_gibbs(problem: Problem, common: tuple[EG, Floats, float, float], scratch: list[Any]) -> Total:
+def shard_gibbs(problem: Problem, common: tuple[EG, Floats, float, float], scratch: Scratch) -> Total:
     """((Σ_i E ℓ_i, Σ_i H_i), Σ_i F_i (z_i − μ_i)) of one shard, for θ_i = step·F_iᵀ u + a p_i."""
     learner, weights, step, a = common
     totals, v = EG.gibbs(learner, problem, _NONE, 0.0, weights, step, a, _NONE)

@@ -12,10 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from partwise.cluster.shards import Leaf, Total, add_totals, sparse, sweep_group, tree_total
+from partwise.cluster.mapped import drop_pages
+from partwise.cluster.shards import Leaf, Scratch, Total, add_totals, sparse, sweep_group, tree_total
 from partwise.problem import Problem
 
 __all__ = ["Missing", "Sent", "adopt", "combine", "forget", "node_total", "run_each", "run_group", "unwrap", "versions"]
+
+
+#: The part of its memory from which on a worker gives back pages of mapped files.
+SHARE = 0.5
 
 
 class Missing(tuple):  # type: ignore[type-arg]
@@ -45,6 +50,7 @@ class _Held:
 
 
 _HELD: dict[tuple[str, int], _Held] = {}
+_SCRATCH: dict[str, Scratch] = {}  # by run
 
 
 def run_group(
@@ -55,7 +61,13 @@ def run_group(
     if missing:
         return missing
     held = [(k, _HELD[run, k].problem, _HELD[run, k].memory) for k in range(first, last)]
-    return sweep_group(held, task, finish, common)
+
+    def relieved(*args: Any) -> Any:
+        carry = task(*args)
+        _relieve()
+        return carry
+
+    return sweep_group(held, relieved, finish, common)
 
 
 def versions() -> dict[str, str]:
@@ -77,6 +89,7 @@ def adopt(run: str, shards: Sent, n_threads: int) -> list[int]:
     for number, shard in shards.value.items():
         if (run, number) not in _HELD:
             _HELD[run, number] = _Held(shard.open(n_threads))
+            _relieve()
     return sorted(shards.value)
 
 
@@ -84,6 +97,24 @@ def forget(run: str) -> None:
     """Let go of the shards of a run, or of all where it is empty."""
     for key in [key for key in _HELD if not run or key[0] == run]:
         del _HELD[key]
+    for key in [key for key in _SCRATCH if not run or key == run]:
+        del _SCRATCH[key]
+
+
+def _relieve() -> None:
+    """Give back pages of mapped files when they are many: dask counts them, and ends workers that hold too much."""
+    import psutil
+    from distributed import get_worker
+
+    try:
+        limit = get_worker().memory_manager.memory_limit
+    except ValueError:  # not on a worker
+        return
+    if not limit or psutil.Process().memory_info().rss < SHARE * limit:
+        return
+    for held in list(_HELD.values()):
+        if isinstance(held.problem, Problem):
+            drop_pages(held.problem.data)
 
 
 def _missing(run: str, numbers: Sequence[int]) -> Missing:
@@ -95,9 +126,18 @@ def node_total(run: str, first: int, last: int, common: Any, leaf: Leaf) -> Tota
     missing = _missing(run, range(first, last))
     if missing:
         return missing
-    scratch: list[Any] = []
-    numbers, vector = tree_total(lambda k: leaf(_HELD[run, k].problem, common, scratch), first, last)
-    return numbers, sparse(vector)
+    scratch = _SCRATCH.setdefault(run, Scratch())
+
+    def one(number: int) -> Total:
+        total = leaf(_HELD[run, number].problem, common, scratch)
+        _relieve()
+        return total
+
+    numbers, vector = tree_total(one, first, last, scratch)
+    sent = sparse(vector)
+    if sent is not vector:
+        scratch.give_back(vector)
+    return numbers, sent
 
 
 def combine(left: Total | Missing, right: Total | Missing) -> Total | Missing:
@@ -117,4 +157,8 @@ def run_each(
     if missing:
         return missing
     held = [_HELD[run, number] for number in numbers]
-    return [task(h.problem, h.memory, common, None if own is None else own.value[k]) for k, h in enumerate(held)]
+    found = []
+    for k, h in enumerate(held):
+        found.append(task(h.problem, h.memory, common, None if own is None else own.value[k]))
+        _relieve()
+    return found

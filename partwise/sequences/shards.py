@@ -101,6 +101,10 @@ class PackShard:
     def size(self) -> str:
         return f"{self.tokens} tokens"
 
+    @property
+    def smaller(self) -> str:
+        return f"pack the data again with shard_tokens={max(1, self.tokens // 2)} (--shard-tokens)"
+
     def digest(self) -> bytes:
         return f"{self.identity} {self.number}".encode()
 
@@ -118,6 +122,10 @@ class HeldShard:
     @property
     def size(self) -> str:
         return f"{self.tokens} tokens"
+
+    @property
+    def smaller(self) -> str:
+        return f"train from a pack with shard_tokens={max(1, self.tokens // 2)}, see partwise.pack"
 
     def digest(self) -> bytes:
         return self.problem.digest()

@@ -41,6 +41,10 @@ class Documents:
     def size(self) -> str:
         return f"{len(self.words)} tokens"
 
+    @property
+    def smaller(self) -> str:
+        return "take more memory per worker: the number of groups of documents is fixed"
+
     def digest(self) -> bytes:
         return self.words.tobytes() + self.offsets.tobytes()
 
