@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -23,11 +22,10 @@ import partwise
 from partwise.cli import build_parser, main
 from partwise.cli.commands import bench
 from partwise.cli.registry import Command, all_commands
-from partwise.data import load_sample, read_columns, streams, write_columns
+from partwise.data import read_columns, streams, write_columns
 from partwise.estimators import SequenceLabeler, load_model
 from partwise.metrics import chunk_scores
 from partwise.progress import Progress
-from partwise.sequences.commands import demo
 from partwise.sequences.commands._files import FileLayout
 
 COMMANDS = [command.name for command in all_commands()]
@@ -378,22 +376,7 @@ def test_explain(capsys: Any, here: Path) -> None:
     assert "none is 99" in fails(capsys, "explain", "chunker.pw", "test.txt", "--token", "99")
 
 
-# demo, reproduce, bench
-
-
-def test_demo(capsys: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for system in demo.SYSTEMS.values():
-        monkeypatch.setitem(system, "max_passes", 8)
-    out = ok(capsys, "demo", "--out", "demo", "--quiet")
-    assert (
-        "averaged perceptron" in out
-        and "SVM" in out
-        and out.endswith(f"report: {os.path.join('demo', 'report.html')}\n")
-    )
-    assert "<html" in (here / "demo" / "report.html").read_text(encoding="utf-8")[:200]
-    assert "rather than" in out
-    write_columns("sample.txt", load_sample(split="test"))
-    assert json.loads(ok(capsys, "evaluate", "demo/ner.pw", "sample.txt", "--json"))["f1"] > 0.2
+# reproduce, bench
 
 
 def test_reproduce(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

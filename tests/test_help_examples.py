@@ -26,7 +26,7 @@ NOT_RUN = {
     "partwise bench crfsuite_race": "a benchmark",
     "partwise reproduce conll2000-crf": "an experiment on data that is not in the repository",
     "partwise reproduce martins2010-ner": "an experiment on data that is not in the repository",
-    "partwise demo": "half a minute; tests of the command line run it",
+    "partwise demo": "a whole tour; test_demo.py takes it",
 }
 EXAMPLES = [
     pytest.param(command.name, line.strip(), id=line.strip())

@@ -60,8 +60,9 @@ def dependency_svg(
     left = np.cumsum([GAP / 2, *(width + GAP for width in widths)])
     centre = [float(a + w / 2) for a, w in zip(left[:-1], widths, strict=True)]
     level = _levels(heads)
-    ground = LEVEL * max(level) + 24
+    ground = 0.75 * LEVEL * (max(level) + (0.4 if gold is not None else 0.0)) + 24  # a curve's peak: 3/4 of its height
     parts: list[Html] = []
+    names: list[Html] = []  # of relations; drawn last, on a ground of their own, so that no arc crosses them
 
     def arc(h: int, m: int, height: float, colour: str, opacity: float, label: str, tip: str, dash: str | None) -> Html:
         shift = 5.0 if h < m else -5.0
@@ -76,11 +77,12 @@ def dependency_svg(
             tip_of = f"{x2 - 3:.1f},{ground - 9:.1f} {x2 + 3:.1f},{ground - 9:.1f} {x2:.1f},{ground - 3:.1f}"
             marks.append(tag("polygon", points=tip_of, fill=colour, fill_opacity=f"{opacity:.2f}"))
             middle, peak = (x1 + x2) / 2, ground - 6 - 0.75 * LEVEL * height
-            marks.append(
+            names.append(
                 tag(
-                    "text", label, x=f"{middle:.1f}", y=f"{peak:.1f}", text_anchor="middle", font_size="11", fill=colour
+                    "text", label, x=f"{middle:.1f}", y=f"{peak:.1f}", text_anchor="middle", font_size="11",
+                    fill=colour, style="paint-order: stroke; stroke: var(--panel, white); stroke-width: 4px",
                 )
-            )
+            )  # fmt: skip
         return tag("g", *marks)
 
     right = None if gold is None else gold.heads.tolist()
@@ -100,6 +102,7 @@ def dependency_svg(
         if wrong and right is not None:
             tip = f"gold: {words[right[m - 1]]} → {words[m]}"
             parts.append(arc(right[m - 1], m, level[m - 1] + 0.4, "#27864a", 0.9, "", tip, "4 3"))
+    parts += names
     for word, label, x in zip(words, tags, centre, strict=True):
         style = {"text_anchor": "middle", "fill": "currentColor"}
         parts.append(tag("text", word, x=f"{x:.1f}", y=f"{ground + 14:.1f}", font_size="14", **style))
