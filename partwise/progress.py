@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from typing import Any, TextIO
@@ -11,13 +12,19 @@ from numpy.typing import NDArray
 
 from partwise.learners.base import Record
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "has_rich"]
+
+
+def has_rich() -> bool:
+    """Whether rich is installed, for bars and framed tables on a terminal; without it the output is plain text."""
+    return importlib.util.find_spec("rich") is not None
 
 
 class Progress:
     """A callback for learners: shows passes, objective, gap and held-out score.
 
-    On a terminal one live line with a bar; elsewhere one line per pass, at most one every ``interval`` seconds.
+    On a terminal, one live line with a bar (if rich is installed: extra ``terminal``); elsewhere one line per pass, at
+    most one every ``interval`` seconds.
 
     Examples
     --------
@@ -37,7 +44,7 @@ class Progress:
         self._last = -np.inf
 
     def __enter__(self) -> Progress:
-        if self.stream.isatty():
+        if self.stream.isatty() and has_rich():
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as RichProgress

@@ -38,7 +38,9 @@ def test_shell_commands_of_the_readme_exist() -> None:
     commands = [re.split(r"\s+[<>#]", line)[0].split() for line in shell if line.strip()]
     assert len(commands) >= 6
     for words in commands:
-        if words[0] == "make":
+        if words[0] == "pip":
+            assert words[1:] == ["install", "."]
+        elif words[0] == "make":
             assert re.search(rf"^{words[1]}:", makefile, flags=re.M)
         else:
             build_parser(words[1:]).parse_args(words[1:])

@@ -1,4 +1,4 @@
-"""What commands print: tables for people (with rich on a terminal, plain otherwise) and JSON for programs."""
+"""What commands print: tables for people (by rich on a terminal that has it, plain otherwise) and JSON for programs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]], title:
     """A table on standard output; columns that hold only numbers are flushed right."""
     cells = [[str(cell) for cell in row] for row in rows]
     right = [bool(cells) and all(_is_number(row[c]) for row in cells) for c in range(len(headers))]
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and _has_rich():
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
@@ -106,6 +106,12 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]], title:
     for row in [list(headers), *cells]:
         shown = [cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)]
         print("  ".join(shown).rstrip())
+
+
+def _has_rich() -> bool:
+    from partwise.progress import has_rich
+
+    return has_rich()
 
 
 def _is_number(text: str) -> bool:
