@@ -174,7 +174,7 @@ class Problem(TrainingData):
         """(parts, work) of every instance of a space, whose parts must be those that the features score."""
         (parts, work), scored = space.instance_sizes(), self.features.instance_sizes(self.m)
         if len(scored) != self.m:
-            raise InputError(f"features are of {len(scored)} instances, the structure has {self.m}")
+            raise InputError(f"the features cover {len(scored)} instances, the structure has {self.m}")
         if (scored != parts).any():
             i = int(np.argmax(scored != parts))
             raise InputError(f"{words} {scored[i]} parts of instance {i}, the structure has {parts[i]}")
@@ -226,7 +226,7 @@ class Problem(TrainingData):
     def _partial_costs(self, outputs: Structure) -> SparseParts:
         if self.loss.uses_cost:
             raise ParameterError(
-                "loss", "Problem", "one without a cost where gold outputs are partly known", str(self.loss)
+                "loss", "Problem", "one without a cost, because gold outputs are only partly known", str(self.loss)
             )
         return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
 

@@ -39,7 +39,7 @@ def test_exact_and_searching_models(here: Path, capsys: Any) -> None:
     lines = Path("tagged.txt").read_text().split("\n")
     assert lines[0].split()[2].startswith(("B-", "O"))
     assert main(["chunk", "search.pw", "train.txt", "--spans"]) == 1
-    assert "has scores, no probabilities; use --kbest" in capsys.readouterr().err
+    assert "has scores but no probabilities; use --kbest" in capsys.readouterr().err
 
 
 def test_bad_input(here: Path, capsys: Any) -> None:

@@ -73,10 +73,10 @@ def test_patience_of_stages_is_that_of_the_last_fit() -> None:
 
 def test_held_out_labels() -> None:
     with pytest.raises(
-        InputError, match=r"dev: no label of the held-out data .*'P' at position 0 of sequence 0 is unknown"
+        InputError, match=r"dev: none of the labels in the held-out data .*'P' at position 0 of sequence 0 is unknown"
     ):
         labeler().fit(X, Y, dev=(X, [["P", "Q"], ["R"]]))
-    with pytest.warns(UserWarning, match=r"dev: labels 'Q' were not in training .* position 1 of sequence 0"):
+    with pytest.warns(UserWarning, match=r"dev: labels 'Q' do not occur in training .* position 1 of sequence 0"):
         labeler().fit(X, Y, dev=(X, [["N", "Q"], ["N"]]))
     with pytest.raises(InputError, match="sequence 0 has 2 positions in X but 1 in y"):
         labeler().fit(X, Y, dev=(X, [["N"], ["N"]]))
@@ -102,7 +102,7 @@ def test_tokens_that_are_not_strings(tokens: Any) -> None:
 
 def test_too_few_feature_matrices() -> None:
     model = pw.StructuredClassifier(lambda X: pw.Multiclass(len(X), 2), lambda X: [np.eye(2)] * min(len(X), 3))
-    with pytest.raises(InputError, match="there are 3 feature matrices for 4 instances: one each is needed"):
+    with pytest.raises(InputError, match="there are 3 feature matrices for 4 instances; expected one per instance"):
         model.fit([1, 2, 3, 4], [0, 1, 0, 1])
     with pytest.raises(InputError, match="there are 3 feature matrices for 5 instances"):
         model.fit([1, 2, 3], [0, 1, 0]).predict([1, 2, 3, 4, 5])
@@ -135,7 +135,7 @@ def test_a_thousand_labels_of_order_two_say_how_large_they_are(monkeypatch: pyte
         (["--learner", "dca", "--set", "average=perhaps"], "must be True or False. Got 'perhaps'"),
         (["--learner", "sgd", "--set", "candidates=1"], "candidates"),
         (["--learner", "n_slack", "--set", "tolerance=x"], "must be a number"),
-        (["--patience", "3"], "--patience waits for a better score on held-out data: give --dev"),
+        (["--patience", "3"], "--patience needs held-out data: --dev"),
         (["-C", "0"], "'C' parameter"),
     ],
 )

@@ -373,7 +373,7 @@ def test_explain(capsys: Any, here: Path) -> None:
     assert [each["word"] for each in every] == data.sentence(0, "word")
     assert "no token on this line" in fails(capsys, "explain", "chunker.pw", "test.txt", "--line", "1")
     assert "no sentence 99" in fails(capsys, "explain", "chunker.pw", "test.txt", "--sentence", "99")
-    assert "none is 99" in fails(capsys, "explain", "chunker.pw", "test.txt", "--token", "99")
+    assert "there is no token 99" in fails(capsys, "explain", "chunker.pw", "test.txt", "--token", "99")
 
 
 # reproduce, bench

@@ -245,7 +245,7 @@ def test_compressed_files_that_are_not_whole(tmp_path: Path, suffix: str) -> Non
     write_columns(path, [[(str(i), "X")] for i in range(1000)])
     for content in (path.read_bytes()[:-20], b"plain text"):
         path.write_bytes(content)
-        with pytest.raises(FormatError, match="not a whole compressed file"):
+        with pytest.raises(FormatError, match="incomplete compressed file"):
             read_columns(path)
 
 
@@ -325,18 +325,18 @@ def test_coded_columns_are_written_as_lists_are(text: str) -> None:
         write_columns(io.StringIO(), data, encode([["x"]] * (len(data) + 1)), separator=separator)
     label = CodedColumn(data.codes[0], ["two words"] * len(data.vocab[0]), data.offsets)
     if separator == " ":
-        with pytest.raises(InputError, match="sentence 0, token 0: would not read back"):
+        with pytest.raises(InputError, match="sentence 0, token 0: would not be read back"):
             write_columns(io.StringIO(), data, label)
 
 
 @pytest.mark.parametrize(
     ("sentences", "extra", "separator", "message"),
     [
-        ([[("a", "")]], [], " ", "sentence 0, token 0: would not read back as 2 fields"),
-        ([[("a", "A")], [("a b", "A")]], [], " ", "sentence 1, token 0: would not read back"),
+        ([[("a", "")]], [], " ", "sentence 0, token 0: would not be read back as 2 fields"),
+        ([[("a", "A")], [("a b", "A")]], [], " ", "sentence 1, token 0: would not be read back"),
         ([[("a\tb", "A")]], [], "\t", "would not read back"),
         ([[("a", "A\n")]], [], "\t", "would not read back"),
-        ([[("a", "A"), ("b",)]], [], " ", "sentence 0, token 1: would not read back as 2 fields"),
+        ([[("a", "A"), ("b",)]], [], " ", "sentence 0, token 1: would not be read back as 2 fields"),
         ([[("a", 1)]], [], " ", "fields must be strings"),
         ([["ab"]], [], " ", "expected a list of rows"),
         ([[]], [], " ", "expected a list of rows"),

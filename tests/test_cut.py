@@ -172,7 +172,7 @@ def test_bad_models() -> None:
             oracle(0, scores)
     with pytest.raises(InputError, match="node 1 of graph 0 has label 2"):
         space.encode(0, [0, 2, 1])
-    with pytest.raises(InputError, match="node 0 of graph 0 may have no label"):
+    with pytest.raises(InputError, match="node 0 of graph 0 has no allowed label"):
         Cut([1], [[]], allowed=[[[False, False]]])
     with pytest.raises(ParameterError, match="'edges'"):
         Cut([1, 1], [[]])

@@ -81,9 +81,9 @@ def test_costs_of_single_instances_follow_them_into_the_folds() -> None:
 def test_a_part_cost_of_other_instances_is_an_error() -> None:
     X, y = np.array(ROWS), LABELS
     model = StructuredClassifier(space, copies, cost=own_costs(X, y))
-    with pytest.raises(InputError, match=r"PartCost is of 24 instances, X has 12.*function of \(X, y\)"):
+    with pytest.raises(InputError, match=r"PartCost covers 24 instances, X has 12.*function of \(X, y\)"):
         model.fit(X[:12], y[:12])
-    with pytest.raises(InputError, match="PartCost is of 24 instances, X has 3"):
+    with pytest.raises(InputError, match="PartCost covers 24 instances, X has 3"):
         model.fit(X, y).score(X[:3], y[:3])
     with pytest.raises(ParameterError, match="a Cost, or a function"):
         cost_for("hamming", X, y)

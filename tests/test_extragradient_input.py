@@ -27,7 +27,7 @@ from partwise.problem import Problem
         ({"radius": math.nan}, "'radius' parameter"),
         ({"balance": 0.0}, "'balance' parameter"),
         ({"norm": "l3"}, r"'norm' parameter of .* must be 'l1' or 'l2'\. Got 'l3'"),
-        ({"norm": "l1"}, r"'radius' parameter of .* must be a positive number where norm is 'l1'\. Got None"),
+        ({"norm": "l1"}, r"'radius' parameter of .* must be a positive number if norm is 'l1'\. Got None"),
         ({"norm": "l1", "radius": math.inf}, "'radius' parameter"),
         ({"tolerance": -1.0}, "'tolerance' parameter"),
     ],

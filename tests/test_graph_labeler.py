@@ -241,7 +241,7 @@ def test_logic_at_prediction() -> None:
         assert found[0] == 1 and found[4] == 1
     with pytest.raises(CapabilityError, match="logic constraints need an engine"):
         model.predict([graph], constraints=[[some([(0, 1)])]])
-    with pytest.raises(InputError, match="label 'x' of node 0 is none of"):
+    with pytest.raises(InputError, match="label 'x' of node 0 is not one of"):
         model.predict([graph], constraints=[[some([(0, "x")])]], inference="ad3")
     plain = model.predict([graph], inference="junction_tree")[0]
     np.testing.assert_array_equal(plain, model.predict([graph])[0])

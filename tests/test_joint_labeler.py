@@ -63,7 +63,7 @@ def test_scores_of_the_search_are_sums_of_features(data: Any, model: JointLabele
 
 def test_mistakes(data: Any) -> None:
     words, tags, chunks = (data.column(name)[:3] for name in ("word", "pos", "chunk"))
-    with pytest.raises(InputError, match="the chunk tags are not as many as the words in every sentence"):
+    with pytest.raises(InputError, match="the number of chunk tags differs from the number of words in some sentence"):
         JointLabeler().fit(words, (tags, [row[:-1] for row in chunks]))
     for settings, expected in [({"frequent": 0}, "at least 1"), ({"hash_bits": 30}, "from 4 to 24")]:
         with pytest.raises(ParameterError, match=expected):

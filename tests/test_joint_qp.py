@@ -122,7 +122,9 @@ def test_what_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ParameterError, match="'solver_tolerance' parameter of JointQP must be a positive number"):
         JointQP(solver_tolerance=0.0)
     for both in ({}, {"C": [1.0], "radius": [1.0]}):
-        with pytest.raises(ParameterError, match=r"'C' parameter of JointQP\.path must be given, or radius, not both"):
+        with pytest.raises(
+            ParameterError, match=r"'C' parameter of JointQP\.path must be given if radius is not, and only then"
+        ):
             JointQP().path(problem, **both)
     with pytest.raises(CapabilityError, match="has no oracle 'polytope', which JointQP needs"):
         JointQP().fit(case_of("multiclass").plain("svm"))

@@ -292,5 +292,5 @@ def test_partial_gold_of_one_output_is_gold(beta: float) -> None:
 
 def test_partial_gold_has_no_cost() -> None:
     case = CHAINS[0]
-    with pytest.raises(ParameterError, match=r"'loss' .* without a cost where gold outputs are partly known"):
+    with pytest.raises(ParameterError, match=r"'loss' .* without a cost, because gold outputs are only partly known"):
         Problem(case.space, case.features, case.space, "svm")

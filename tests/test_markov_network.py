@@ -81,9 +81,9 @@ def test_arrays_and_errors() -> None:
     assert set(network.map()) == {0, 1}
     for call, words in [
         (lambda: MarkovNetwork([(0, 2)]).fit(table), "clique 0 names column 2"),
-        (lambda: network.score(np.array([[0, 3]])), "row 0: 3 is no state of column 1"),
+        (lambda: network.score(np.array([[0, 3]])), "row 0: 3 is not a state of column 1"),
         (lambda: network.probability({5: 0}), "there is no column 5"),
-        (lambda: network.probability({0: 7}), "7 is no state of column 0"),
+        (lambda: network.probability({0: 7}), "7 is not a state of column 0"),
         (lambda: MarkovNetwork([(0, 1)]).fit(np.zeros(3)), "two dimensions"),
         (lambda: MarkovNetwork([(0, 1)]).fit(np.array([[np.nan, 1.0]])), "column 0 has no value"),
     ]:

@@ -320,7 +320,7 @@ def test_messages_of_matching() -> None:
         (InputError, "instance 1 has 2 source and 0 target words; expected at least one", {"sizes": [(1, 1), (2, 0)]}),
         (ParameterError, "'max_fertility' .* must be an integer of at least 1. Got 0", {"max_fertility": 0}),
         (ParameterError, "'max_fertility' .* must be an integer of at least 1. Got 1.5", {"max_fertility": 1.5}),
-        (ParameterError, "'allowed' .* must be one mask an instance, 2 in all. Got 1", {"allowed": [[[1]]]}),
+        (ParameterError, "'allowed' .* must be one mask per instance, 2 in all. Got 1", {"allowed": [[[1]]]}),
         (
             ParameterError,
             r"'allowed' .* an array of shape \(2, 3\) for instance 1. Got \(3, 2\)",

@@ -74,6 +74,6 @@ def test_the_model_by_name_or_by_place(here: Path, capsys: Any) -> None:
     assert ok(capsys, "inspect", "m.pw") == ok(capsys, "inspect", "--model", "m.pw")
     explained = ok(capsys, "explain", "m.pw", "latin.txt", "--token", "0")
     assert ok(capsys, "explain", "-m", "m.pw", "latin.txt", "--token", "0") == explained
-    assert "one argument too many" in fails(capsys, "predict", "-m", "m.pw", "a.txt", "b.txt", code=2)
+    assert "an extra argument" in fails(capsys, "predict", "-m", "m.pw", "a.txt", "b.txt", code=2)
     assert "missing: FILE" in fails(capsys, "explain", "-m", "m.pw", code=2)
     assert "missing: the model file" in fails(capsys, "inspect", code=2)

@@ -189,7 +189,7 @@ def test_training_from_a_pack(text: Path, tmp_path: Path) -> None:
         partwise.SequenceLabeler("ner").fit(pack)
     with pytest.raises(ParameterError, match="min_count"):
         partwise.SequenceLabeler(min_count=4).fit(pack)
-    with pytest.raises(InputError, match="holds its labels"):
+    with pytest.raises(InputError, match="contains its labels"):
         partwise.SequenceLabeler().fit(pack, labels)
 
 
@@ -255,7 +255,7 @@ def test_merging_in_order() -> None:
 
 def test_learners_of_single_instances_are_refused(text: Path, tmp_path: Path) -> None:
     pack = partwise.pack(text, tmp_path / "a.pack", templates=LINES)
-    with pytest.raises(CapabilityError, match="NSlack visits single instances, and has no form on shards"):
+    with pytest.raises(CapabilityError, match="NSlack visits single instances, and cannot work on shards"):
         partwise.SequenceLabeler(learner="n_slack", loss="svm").fit(pack)
 
 

@@ -134,7 +134,7 @@ def test_bitext_refuses_what_is_not_pairs_of_words():
 
 def test_write_refuses_words_that_would_not_read_back():
     for pair in ((["a b"], ["c"]), ([], ["c"]), (["a"], ["|||"])):
-        with pytest.raises(InputError, match="pair 0: would not read back"):
+        with pytest.raises(InputError, match="pair 0: would not be the same words when read back"):
             write_bitext(io.StringIO(), [pair])
 
 
@@ -212,7 +212,7 @@ def test_faults_of_naacl_links(line, message):
     [
         ("<s> a </s>", "<text>:2: expected <s snum=NUMBER> words </s>, got '<s> a </s>'"),
         ("<s snum=2> </s>", "<text>:2: sentence 2 is empty"),
-        ("<s snum=0001> b </s>", "<text>:2: sentence 1 stands here for the second time"),
+        ("<s snum=0001> b </s>", "<text>:2: sentence 1 appears twice"),
     ],
 )
 def test_faults_of_naacl_sentences(line, message):

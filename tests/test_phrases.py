@@ -62,7 +62,7 @@ def test_collapsed_chains_repeat_no_label(made: PhraseTree) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(S (NP (NN a))\n", r"x\.mrg:1: the tree that begins here is not closed; 1 bracket is open"),
+        ("(S (NP (NN a))\n", r"x\.mrg:1: the tree that begins here is not complete; 1 bracket is open"),
         ("(S (NN a))\n)", r"x\.mrg:2: '\)' without a '\(' before it"),
         ("(S (NN a))\n\nword", r"x\.mrg:3: 'word' outside of brackets"),
         ("()", r"x\.mrg:1: empty brackets"),
@@ -70,7 +70,7 @@ def test_collapsed_chains_repeat_no_label(made: PhraseTree) -> None:
         ("(NN a b)", r"x\.mrg:1: the word 'b' beside others under 'NN'"),
         ("(S (NN a) b)", r"x\.mrg:1: the word 'b' beside others under 'S'"),
         ("(S a (NN b))", r"x\.mrg:1: a bracket after the word 'a'"),
-        ("\n((S (-NONE- *)))", r"x\.mrg:2: an empty tree: nothing but traces"),
+        ("\n((S (-NONE- *)))", r"x\.mrg:2: empty tree: it contains only traces"),
     ],
 )
 def test_faults_are_named_by_file_and_line(text: str, message: str) -> None:

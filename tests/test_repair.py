@@ -47,7 +47,7 @@ def test_one_slip_is_repaired_and_counted(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_without_repair_the_error_names_label_position_and_repair(name: str) -> None:
-    expected = r"label I-PER at position 2 of sequence 0: B-PER belongs there .*IOB2\); repair=True"
+    expected = r"label I-PER at position 2 of sequence 0: it should be B-PER .*IOB2\); repair=True"
     with pytest.raises(InputError, match=expected):
         MODELS[name](scheme="IOB2", repair=False).fit(X, SLIP)
 
@@ -87,6 +87,6 @@ def test_the_command_line_does_the_same(command: str, tmp_path: Path, capsys: An
     assert "repaired" in said and "1 " in said and ".py" not in said
     assert main([*how, "--model", str(tmp_path / "b.pw"), "--repair", "no"]) == 1
     out, err = capsys.readouterr()
-    assert "label I-PER at position 2 of sequence 0: B-PER belongs there" in err and not out
+    assert "label I-PER at position 2 of sequence 0: it should be B-PER" in err and not out
     assert not (tmp_path / "b.pw").exists()
     assert main([*how, "--model", str(tmp_path / "b.pw"), "--repair", "perhaps"]) == 2

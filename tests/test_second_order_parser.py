@@ -255,7 +255,7 @@ def test_bad_input(parser: SecondOrderParser) -> None:
         parser.predict(TEST, decoding="risk")
     with pytest.raises(ParameterError, match="constraints"):
         parser.predict(TEST[:1], constraints=[{1: 2}])
-    with pytest.raises(InputError, match="sentence 0: every word needs a head here"):
+    with pytest.raises(InputError, match="sentence 0: every word needs a head"):
         SecondOrderParser(**SMALL).fit([DependencySentence.of_words(["a"])])
 
 
@@ -265,7 +265,7 @@ def test_space_faults() -> None:
     with pytest.raises(InputError, match="candidate arcs of instance 0 hold no tree"):
         SecondOrderTree([[[0, 0], [0, 1], [1, 0]]])
     space = SecondOrderTree([[[1, 1], [0, 1], [0, 0]]], single_root=True)
-    with pytest.raises(InputError, match=r"arc \(2, 1\) of instance 0 is no candidate"):
+    with pytest.raises(InputError, match=r"arc \(2, 1\) of instance 0 is not a candidate"):
         space.encode(0, np.array([2, 0]))
     with pytest.raises(InputError, match="words 1, 2 hang from the root"):
         space.encode(0, np.array([0, 0]))

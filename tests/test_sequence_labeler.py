@@ -236,7 +236,7 @@ def test_partial_fit_learns_from_batches() -> None:
         for start in (0, 2):
             model.partial_fit(SENTENCES[start : start + 2], LABELS[start : start + 2], classes=list("ADNRV"))
     assert model.score(SENTENCES[:2], LABELS[:2]) == 1.0
-    with pytest.raises(ParameterError, match="an online one"):
+    with pytest.raises(ParameterError, match="an online learner"):
         labeler("words", learner="lbfgs").partial_fit(SENTENCES, LABELS)
 
 
@@ -333,7 +333,7 @@ def test_constraints_of_one_sentence_are_never_ignored() -> None:
     model = SequenceLabeler(learner="perceptron", max_passes=5).fit(x, y)
     assert model.predict(x[:1]) == [["A", "B"]]
     assert model.predict(x[:1], constraints={0: "B"}) == [["B", "B"]] == model.predict(x[:1], constraints=[{0: "B"}])
-    with pytest.raises(InputError, match="one dict of constraints is for one sequence; X has 2"):
+    with pytest.raises(InputError, match="a single dict of constraints applies to one sequence; X has 2"):
         model.predict(x[:2], constraints={0: "B"})
     with pytest.raises(
         InputError, match=r"constraints of sequence 0: expected a dict \{position: label\} or None, got 'B'"

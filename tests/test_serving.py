@@ -150,7 +150,7 @@ def test_statistics_are_those_of_the_training_corpus() -> None:
 
 def test_documents_that_are_not_there_are_told_once() -> None:
     plain = replace(TRAIN, docstart=None, documents=TRAIN.documents * 0)
-    with pytest.warns(UserWarning, match="nothing says where they begin"):
+    with pytest.warns(UserWarning, match="no document boundaries"):
         labeler = SequenceLabeler(templates="ner-document", learner="perceptron", max_passes=1).fit(
             plain, TRAIN.column("ner")
         )

@@ -232,7 +232,7 @@ def test_probabilities_explanations_and_constraints_take_what_predict_takes() ->
     for same_input in (rows, rows[0], frame):
         assert str(model.explain(same_input, 0)) == said
     assert str(model.explain(X, 0, sequence=0)) == said
-    with pytest.raises(ValueError, match="say which with sequence"):
+    with pytest.raises(ValueError, match="choose one with sequence"):
         model.explain(X, 0)
     for a, b in zip(model.predict_proba(X), model.predict_marginals(X), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -242,7 +242,7 @@ def test_probabilities_explanations_and_constraints_take_what_predict_takes() ->
     for wrong in ([pin] * 2, ["O"], {"0": "O"}, {99: "O"}, {0: "no such label"}):
         with pytest.raises(ValueError, match=r"constraint|unknown"):
             model.predict(one, wrong)
-    with pytest.raises(ValueError, match="give a list of dicts"):
+    with pytest.raises(ValueError, match="pass a list of dicts"):
         model.predict(X, pin)
 
 

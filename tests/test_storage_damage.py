@@ -58,7 +58,7 @@ def test_every_length_but_the_right_one(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match=f"m: truncated: [0-9]+ bytes are needed, the file has {size}$"):
             load(path, mmap=True)
     path.write_bytes(content + b"\0")
-    with pytest.raises(StorageError, match="m: damaged: 1 bytes too many"):
+    with pytest.raises(StorageError, match="m: damaged: 1 extra bytes"):
         describe(path)
 
 
@@ -153,13 +153,13 @@ def test_absurd_arrays(tmp_path: Path, changes: dict[str, Any], message: str) ->
         (forge_arrays(3), "no name"),
         (forge_arrays(ARRAY, ARRAY), "overlaps"),
         (forge_arrays(ARRAY, ARRAY | {"offset": 64}), "two arrays 'w'"),
-        (PRELUDE.pack(MAGIC, 1, 2**63) + bytes(100), "claims a header of 9223372036854775808 bytes"),
+        (PRELUDE.pack(MAGIC, 1, 2**63) + bytes(100), "declares a header of 9223372036854775808 bytes"),
         (
             forge_arrays(
                 ARRAY | {"dtype": "bool", "shape": [1], "nbytes": 1, "blake2b": digest_of(b"\2").hex()},
                 data=b"\2",
             ),
-            "neither 0 nor 1 in array 'w'",
+            "values other than 0 and 1 in array 'w'",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -218,7 +218,7 @@ def test_costs_in_a_file(tmp_path: Path) -> None:
     StructuredClassifier(lambda X: Multiclass(len(X), 2), cost=prices).fit(points, labels).save(path)
     np.testing.assert_array_equal(load_model(path).cost.cost, prices.cost)
     model(cost=Even()).fit(X, Y).save(path)
-    with pytest.raises(StorageError, match="trained with the cost Even; give it to load as cost="):
+    with pytest.raises(StorageError, match="trained with the cost Even; pass it to load as cost="):
         StructuredClassifier.load(path, structure=space_of, features=matrices)
     again = StructuredClassifier.load(path, structure=space_of, features=matrices, cost=Even())
     np.testing.assert_allclose(again.score(X, Y), model(cost=Even()).fit(X, Y).score(X, Y))
@@ -243,11 +243,11 @@ ANSWERS: list[tuple[Callable[[int], Any], str]] = [
     (lambda n: np.ones(n + 1), r"Erring\.argmax returned shape .* for instance 3; expected"),
     (lambda n: np.full(n, np.nan), r"Erring\.argmax returned NaN or infinity for instance 3"),
     (lambda n: np.zeros(n), r"Erring\.argmax returned no output for instance 3: "),
-    (lambda n: np.full(n, 0.5), r"Erring\.argmax returned parts of instance 3 that are no output: encode\(decode"),
+    (lambda n: np.full(n, 0.5), r"Erring\.argmax returned parts of instance 3 that are not an output: encode\(decode"),
     (lambda n: (np.arange(n) % 2 == 0) * 1.0, r"Erring\.argmax returned parts of instance 3 that are no output"),
     (
         lambda n: np.ones(n),
-        r"Erring\.argmax of instance 3 returned an output that scores .* where the gold one scores .*: either the gold",
+        r"Erring\.argmax of instance 3 returned an output that scores .* although the gold output scores .*: either the gold",
     ),
 ]
 

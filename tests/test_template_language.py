@@ -219,7 +219,7 @@ def test_presets() -> None:
             "The 'hashing' parameter of Templates.fit must be None or bits",
         ),
         (lambda t: t.fit(small(), hashing=0), "'hashing' parameter"),
-        (lambda t: t.fit(small(), 2, 8), "must be 1 where attributes are hashed"),
+        (lambda t: t.fit(small(), 2, 8), "must be 1 if attributes are hashed"),
         (lambda t: t.fit([["a"]]), "The 'columns' parameter of Templates.fit must be Columns. Got 'list'"),
         (
             lambda t: Templates.parse(["a", 3]),  # type: ignore[list-item]

@@ -102,7 +102,7 @@ def test_a_greedy_knapsack_that_claims_to_be_exact_is_found_before_training() ->
     rng = np.random.default_rng(3)
     X = [rng.normal(size=(3, 4)) for _ in range(8)]
     y = [sets(4)[rng.integers(len(sets(4)))] for _ in X]
-    with pytest.raises(InputError, match=r"Boastful\.argmax of instance \d .* where one that it knows scores"):
+    with pytest.raises(InputError, match=r"Boastful\.argmax of instance \d .* although another one scores"):
         StructuredClassifier(lambda X: Boastful([4] * len(X)), learner="frank_wolfe").fit(X, y)
 
 

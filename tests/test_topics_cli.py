@@ -224,5 +224,5 @@ def test_ctrl_c_keeps_what_there_is(here: Path) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 130 and "the model as far as it got is in stopped.pw" in err
+    assert process.returncode == 130 and "the model trained so far is in stopped.pw" in err
     assert 0 < load_model(here / "stopped.pw").model_.n_iter_ < 1000000

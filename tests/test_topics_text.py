@@ -88,7 +88,7 @@ def test_counter_state_and_clone():
 
 
 def test_bad_text():
-    with pytest.raises(InputError, match="no word is left of 1"):
+    with pytest.raises(InputError, match="none of 1 words is left"):
         CountText().fit(["the the"])
     with pytest.raises(InputError, match="got one string"):
         CountText().fit("apple")

@@ -78,7 +78,9 @@ def read_pharaoh(
             number = len(gold) + 1
             links: tuple[set[Link], set[Link]] = (set(), set())
             if pairs is not None and number > len(pairs):
-                raise FormatError(f"a line of links too many: there are {len(pairs)} pairs", path=path, line=number)
+                raise FormatError(
+                    f"more lines of links than pairs: there are {len(pairs)} pairs", path=path, line=number
+                )
             for word in line.decode().split():
                 match = _PHARAOH.fullmatch(word)
                 if match is None:

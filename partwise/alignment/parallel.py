@@ -158,7 +158,7 @@ def _pair(first: list[bytes], second: list[bytes], path: str, target_path: str, 
 def write_bitext(
     target: Source, pairs: Iterable[tuple[Sequence[str], Sequence[str]]], *, encoding: str = "utf-8"
 ) -> None:
-    r"""Write ``source ||| target`` lines; a word that would not read back as one is refused.
+    r"""Write ``source ||| target`` lines; a word that would not be read back as one is refused.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def write_bitext(
             for words in pair:
                 text = " ".join(words)
                 if not words or text.encode().split() != [word.encode() for word in words] or SEPARATOR in words:
-                    raise InputError(f"pair {number}: would not read back as the same words: {list(words)!r:.80}")
+                    raise InputError(f"pair {number}: would not be the same words when read back: {list(words)!r:.80}")
             write(f"{' '.join(pair[0])} {SEPARATOR} {' '.join(pair[1])}\n")
 
 
@@ -199,6 +199,6 @@ def read_naacl_sentences(source: Source, *, encoding: str = "utf-8") -> dict[int
         if not words:
             raise FormatError(f"sentence {snum} is empty", path=path, line=number)
         if snum in sentences:
-            raise FormatError(f"sentence {snum} stands here for the second time", path=path, line=number)
+            raise FormatError(f"sentence {snum} appears twice", path=path, line=number)
         sentences[snum] = words
     return sentences

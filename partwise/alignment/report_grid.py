@@ -89,7 +89,9 @@ def save_alignment(
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ParameterError("path", "save_alignment", "an .svg file where matplotlib is not installed", name) from None
+        raise ParameterError(
+            "path", "save_alignment", "an .svg file, since matplotlib is not installed", name
+        ) from None
     figure = Figure(figsize=(1.5 + 0.3 * len(target), 1.2 + 0.3 * len(source)), layout="constrained")
     _draw(figure.subplots(), source, target, set(predicted), set(sure), set(sure) | set(possible))
     figure.savefig(name, dpi=120)

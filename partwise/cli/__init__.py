@@ -76,7 +76,7 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser of all commands, or of the one that the arguments name, which is quicker."""
     parser = argparse.ArgumentParser(
         "partwise",
-        description="Structured prediction, part by part: train, use and understand sequence labellers.",
+        description="Structured prediction: train, apply and explain models of sequences, trees, alignments, graphs and topics.",
         epilog=_EPILOG,
         formatter_class=_Formatter,
     )

@@ -14,7 +14,7 @@ __all__ = ["add_engine", "engine_of"]
 
 def add_engine(parser: argparse._ActionsContainer) -> None:
     """The two flags."""
-    parser.add_argument("--workers", metavar="N", type=int, help="train on so many processes of this machine")
+    parser.add_argument("--workers", metavar="N", type=int, help="train with N processes on this machine")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="train on a dask cluster, such as tcp://host:8786")
 
 

@@ -134,6 +134,6 @@ def _plugged_in() -> dict[str, Command]:
     for point in entry_points(group=GROUP):
         command = point.load()
         if not isinstance(command, Command):
-            raise PartwiseError(f"entry point {point.name!r} of {GROUP} is no Command: {point.value}")
+            raise PartwiseError(f"entry point {point.name!r} of {GROUP} is not a Command: {point.value}")
         found[command.name] = command
     return found

@@ -50,7 +50,7 @@ def names(text: str) -> tuple[str, ...]:
     """Names with commas between them."""
     found = tuple(name.strip() for name in text.split(","))
     if not all(found):
-        raise argparse.ArgumentTypeError(f"expected names with commas between them, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected names separated by commas, got {text!r}")
     return found
 
 
@@ -140,7 +140,7 @@ SETTINGS = {
     for setting in (
         Setting("train", ("train",), "text", "TRAIN", "column file to train on, or a pack; '-' is standard input"),
         Setting("model", ("--model", "-m", "--save"), "text", "FILE", "the model file to write (required)"),
-        Setting("dev", ("--dev",), "text", "FILE", "held-out data: the best pass on it is kept"),
+        Setting("dev", ("--dev",), "text", "FILE", "held-out data; the best pass on it is kept"),
         Setting(
             "columns",
             ("--columns",),
@@ -149,8 +149,8 @@ SETTINGS = {
             "names of the columns (default: word,pos,chunk,ner, as many as there are)",
         ),
         Setting("label", ("--label",), "text", "NAME", "the column to learn (default: the last)"),
-        Setting("separator", ("--separator",), "text", "S", "between columns (default: white space)"),
-        Setting("encoding", ("--encoding",), "text", "NAME", "of the file, such as latin-1 (default: utf-8)"),
+        Setting("separator", ("--separator",), "text", "S", "separator between columns (default: white space)"),
+        Setting("encoding", ("--encoding",), "text", "NAME", "encoding of the file, such as latin-1 (default: utf-8)"),
         Setting("comment", ("--comment",), "text", "S", "skip lines between sentences that begin with this"),
         Setting(
             "templates",
@@ -164,17 +164,17 @@ SETTINGS = {
             ("--second",),
             "texts",
             "T",
-            "templates of a second stage, which reads the first one's labels in a column 'predicted', "
+            "templates of a second stage, which sees the labels of the first in a column 'predicted', "
             "such as ner-second; repeatable",
         ),
-        Setting("folds", ("--folds",), "integer", "N", "with --second: parts of the cross-validation (default: 5)", 5),
+        Setting("folds", ("--folds",), "integer", "N", "with --second: folds of the cross-validation (default: 5)", 5),
         Setting(
             "loss",
             ("--loss",),
             "loss",
             "L",
             "crf, svm, softmax_margin, perceptron, slack_svm, risk, ramp, or beta,gamma "
-            "(default: crf; the perceptron: its own)",
+            "(default: crf; the perceptron has its own)",
         ),
         Setting(
             "learner",
@@ -196,24 +196,24 @@ SETTINGS = {
             ("--C", "-C"),
             "number",
             "C",
-            "weight of the losses; larger is less regularised (default: 3)",
+            "weight of the losses; larger means less regularisation (default: 3)",
             3.0,
         ),
-        Setting("max_passes", ("--max-passes",), "integer", "N", "at most so many passes (default: the learner's)"),
+        Setting("max_passes", ("--max-passes",), "integer", "N", "maximum number of passes (default: the learner's)"),
         Setting(
             "patience",
             ("--patience",),
             "integer",
             "N",
-            "with --dev: stop after so many passes without a better score",
+            "with --dev: stop after N passes without improvement",
         ),
-        Setting("order", ("--order",), "integer", "N", "previous labels that a transition sees (default: 1)", 1),
+        Setting("order", ("--order",), "integer", "N", "number of previous labels in a transition (default: 1)", 1),
         Setting(
             "scheme",
             ("--scheme",),
             "text",
             "NAME",
-            "labels are chunk tags: learn them as IOB2, IOBES or BILOU, and predict only legal sequences",
+            "the labels are chunk tags: train on them as IOB2, IOBES or BILOU, and predict only legal sequences",
         ),
         Setting(
             "repair",
@@ -223,7 +223,7 @@ SETTINGS = {
             "with --scheme: replace ill-formed tags and count them (yes), or stop at the first (no) (default: yes)",
             True,
         ),
-        Setting("min_count", ("--min-count",), "integer", "N", "drop rarer attributes (default: 1)", 1),
+        Setting("min_count", ("--min-count",), "integer", "N", "drop attributes that occur less often (default: 1)", 1),
         Setting("hashing", ("--hashing",), "integer", "BITS", "hash attributes instead of keeping their names"),
         Setting(
             "features",
@@ -233,7 +233,7 @@ SETTINGS = {
             "weights for the 'observed' (attribute, label) pairs or 'all' (default: observed)",
             "observed",
         ),
-        Setting("seed", ("--seed",), "integer", "N", "of all random choices (default: 0)", 0),
+        Setting("seed", ("--seed",), "integer", "N", "seed of the random number generator (default: 0)", 0),
         Setting(
             "n_jobs",
             ("--n-jobs", "-j"),
@@ -247,10 +247,10 @@ SETTINGS = {
             ("--checkpoint",),
             "text",
             "FILE",
-            "keep the state there after every pass, and go on from it",
+            "save the state there after every pass, and resume from it",
         ),
         Setting("report", ("--report",), "text", "FILE", "write an HTML report"),
-        Setting("workers", ("--workers",), "integer", "N", "train on so many processes of this machine"),
+        Setting("workers", ("--workers",), "integer", "N", "train with N processes on this machine"),
         Setting("scheduler", ("--scheduler",), "text", "ADDRESS", "train on a dask cluster, such as tcp://host:8786"),
     )
 }
@@ -265,7 +265,9 @@ def add_written_model(parser: argparse.ArgumentParser) -> None:
 def add_read_model(parser: argparse.ArgumentParser) -> None:
     """The model file of a command that reads one: the first argument, or --model; see :func:`settle_model`."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="the model file")
-    parser.add_argument("--model", "-m", dest="named_model", metavar="FILE", help="the model file, by name")
+    parser.add_argument(
+        "--model", "-m", dest="named_model", metavar="FILE", help="the model file (instead of the first argument)"
+    )
 
 
 def settle_model(args: argparse.Namespace, other: str | None = None, default: str | None = None) -> None:
@@ -276,7 +278,7 @@ def settle_model(args: argparse.Namespace, other: str | None = None, default: st
     if args.named_model is not None:
         rest = [value for value in (args.model, getattr(args, other) if other else None) if value is not None]
         if len(rest) > (1 if other else 0):
-            raise UsageError(f"--model names the model file: {rest[0]!r} is one argument too many")
+            raise UsageError(f"--model names the model file: {rest[0]!r} is an extra argument")
         args.model = args.named_model
         if other:
             setattr(args, other, rest[0] if rest else None)
@@ -291,7 +293,7 @@ def settle_model(args: argparse.Namespace, other: str | None = None, default: st
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """A flag for each setting, and one for a file of them."""
     add_flags(parser, SETTINGS.values())
-    parser.add_argument("--config", metavar="FILE", help="a TOML file with the same settings; flags win")
+    parser.add_argument("--config", metavar="FILE", help="a TOML file with the same settings; flags take precedence")
 
 
 def add_flags(parser: argparse.ArgumentParser, settings: Iterable[Setting]) -> None:

@@ -20,7 +20,7 @@ def add_files(parser: argparse.ArgumentParser, train: str, items: str) -> None:
     """TRAIN, --model and --dev; ``train`` says what the file holds, ``items`` what its items are called."""
     parser.add_argument("train", metavar="TRAIN", help=train)
     add_written_model(parser)
-    parser.add_argument("--dev", metavar="FILE", help=f"held-out {items}: the best pass is kept")
+    parser.add_argument("--dev", metavar="FILE", help=f"held-out {items}; the best pass on them is kept")
 
 
 def add_learning(
@@ -36,13 +36,13 @@ def add_learning(
     group.add_argument("--C", "-C", metavar="C", type=float, default=C, help=f"weight of the losses (default: {C:g})")
     limit = "the learner's" if max_passes is None else max_passes
     group.add_argument(
-        "--max-passes", metavar="N", type=int, default=max_passes, help=f"at most so many passes (default: {limit})"
+        "--max-passes", metavar="N", type=int, default=max_passes, help=f"maximum number of passes (default: {limit})"
     )
+    group.add_argument("--patience", metavar="N", type=int, help="with --dev: stop after N passes without improvement")
     group.add_argument(
-        "--patience", metavar="N", type=int, help="with --dev: stop after so many passes without a better"
+        "--seed", metavar="N", type=int, default=0, help="seed of the random number generator (default: 0)"
     )
-    group.add_argument("--seed", metavar="N", type=int, default=0, help="of all random choices (default: 0)")
-    group.add_argument("--checkpoint", metavar="FILE", help="keep the state there after every pass, and go on from it")
+    group.add_argument("--checkpoint", metavar="FILE", help="save the state there after every pass, and resume from it")
     group.add_argument("--report", metavar="FILE", help="with --dev: write an HTML report")
     group.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -77,7 +77,7 @@ def connect(engine: Any) -> Iterator[Any]:
     try:
         client = distributed.Client(engine, timeout=TIMEOUT)
     except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(f"no scheduler answers at {engine} within {TIMEOUT:g} s ({type(error).__name__})") from None
+        raise ClusterError(f"no scheduler responds at {engine} within {TIMEOUT:g} s ({type(error).__name__})") from None
     with client:
         yield client
 
@@ -147,7 +147,7 @@ class ClusterRunner:
         give_up = time.monotonic() + PATIENCE
         while not (known := self.client.nthreads()):
             if time.monotonic() > give_up:
-                raise ClusterError(f"no worker has come to the scheduler within {PATIENCE:g} s")
+                raise ClusterError(f"no worker connected to the scheduler within {PATIENCE:g} s")
             time.sleep(0.1)
         return {address: int(known[address]) for address in sorted(known)}
 

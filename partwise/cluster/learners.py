@@ -32,4 +32,6 @@ def learner_on_shards(learner: Learner, groups: int) -> Learner:
         return DualRounds.of(learner, groups)
     if type(learner) in (Perceptron, SGD, DCA):
         return Mixing.of(learner, groups)  # type: ignore[arg-type]
-    raise CapabilityError(f"{type(learner).__name__} visits single instances, and has no form on shards. Able: {ABLE}.")
+    raise CapabilityError(
+        f"{type(learner).__name__} visits single instances, and cannot work on shards. Learners that can: {ABLE}."
+    )

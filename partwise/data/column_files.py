@@ -236,7 +236,7 @@ def write_columns(
     ``.xz`` are compressed; "-" is standard output. ``-DOCSTART-`` lines come back where the sentences carry them
     (those of ``read_columns`` and ``iter_columns`` do), with ``O`` in the extra columns; not before the document
     number ``announced``, for a file that is written piece by piece. A field that
-    would not read back as one field is refused. Columns with extra columns that are coded (those of
+    would not be read back as one field is refused. Columns with extra columns that are coded (those of
     ``predict_coded``) are the quick way for large data.
 
     Examples
@@ -332,7 +332,7 @@ def _rendered(
 
 
 def _check_fields(index: int, fields: list[tuple[str, ...]], separator: str, forbidden: re.Pattern[str]) -> None:
-    """Refuse a row that would not read back as the same fields."""
+    """Refuse a row that would not be read back as the same fields."""
     for t, row in enumerate(fields):
         if not all(isinstance(field, str) for field in row):
             raise InputError(f"sentence {index}, token {t}: fields must be strings: {row!r}")
@@ -340,4 +340,4 @@ def _check_fields(index: int, fields: list[tuple[str, ...]], separator: str, for
         blank = not text.strip(" \t\r\n\v\f") or (separator == " " and "" in row)
         if blank or forbidden.search(text) or len(row) != len(fields[0]):
             place = f"sentence {index}, token {t}"
-            raise InputError(f"{place}: would not read back as {len(fields[0])} fields: {row!r}")
+            raise InputError(f"{place}: would not be read back as {len(fields[0])} fields: {row!r}")

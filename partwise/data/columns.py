@@ -297,7 +297,7 @@ class Columns:
         first = parts[0]
         for part in parts:
             if part.names != first.names:
-                raise InputError(f"the columns {part.names} of {part.path} are not those before, {first.names}")
+                raise InputError(f"the columns {part.names} of {part.path} differ from the earlier ones, {first.names}")
         if len(parts) == 1:
             return first
         codes, vocab = [], []
@@ -334,7 +334,7 @@ class Columns:
         else:
             columns = [encode(values) for values in _transpose(sentences)]
         if not columns or len(columns[0].offsets) == 1:
-            raise InputError("no sentences: cannot tell what the columns are")
+            raise InputError("no sentences: the columns cannot be inferred")
         offsets = columns[0].offsets
         for c, column in enumerate(columns):
             if len(column.offsets) != len(offsets):

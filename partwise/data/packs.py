@@ -118,7 +118,7 @@ class PackWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(os.fspath(path))
         if os.path.exists(self.path) and not is_pack(self.path) and not _empty(self.path):
-            raise StorageError(f"{self.path}: cannot be written: there is something else that is not a pack")
+            raise StorageError(f"{self.path}: cannot be written: something that is not a pack exists there")
         parent = os.path.dirname(self.path)
         if not os.path.isdir(parent):
             raise StorageError(f"{self.path}: cannot be written: no folder {parent}")

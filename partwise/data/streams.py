@@ -110,11 +110,11 @@ def _byte_blocks(source: str | os.PathLike[str] | IO[bytes], path: str) -> Itera
             try:
                 yield from _whole_lines(_unpacked(raw, path, "rb"))
             except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
-                raise FormatError(f"not a whole compressed file: {error}", path=path) from error
+                raise FormatError(f"incomplete compressed file: {error}", path=path) from error
             except OSError as error:
                 if error.errno is not None:
                     raise
-                raise FormatError(f"not a whole compressed file: {error}", path=path) from error  # bz2's own
+                raise FormatError(f"incomplete compressed file: {error}", path=path) from error  # bz2's own
 
 
 def _whole_lines(stream: IO[bytes]) -> Iterator[bytes]:

@@ -289,8 +289,8 @@ def cost_for(cost: Any, X: Any, y: Any) -> Cost | None:
         raise ParameterError("cost", "partwise", "a function of (X, y) that returns a Cost", found)
     if isinstance(found, PartCost) and len(found.costs) != len(X):
         raise InputError(
-            f"the PartCost is of {len(found.costs)} instances, X has {len(X)}; where instances are selected, as in a "
-            "cross-validation, give a function of (X, y) that makes the PartCost of those that it gets"
+            f"the PartCost covers {len(found.costs)} instances, X has {len(X)}; if instances are selected, as in "
+            "cross-validation, pass a function of (X, y) that returns the PartCost of those instances"
         )
     return found
 

@@ -240,7 +240,7 @@ def _cost_from_json(stored: Any) -> Cost | None:
     if stored is None:
         return None
     if "own" in stored:
-        raise StorageError(f"the model was trained with the cost {stored['own']}; give it to load as cost=…")
+        raise StorageError(f"the model was trained with the cost {stored['own']}; pass it to load as cost=…")
     return LabelCost(stored["labels"]) if "labels" in stored else Hamming(*stored["hamming"])
 
 
@@ -275,8 +275,8 @@ def _cross_check(space: Structure, i: int, gold: Floats, rng: np.random.Generato
         if score_of(scores, answer) < best - 1e-9 * (1.0 + abs(best)):
             raise InputError(
                 f"{type(space).__name__}.argmax of instance {i} returned an output that scores "
-                f"{score_of(scores, answer):g} where one that it knows scores {best:g}: it is not a maximum. If it is "
-                'approximate, say so: guarantee("argmax") returns "inner" (check_oracle=False means the same)'
+                f"{score_of(scores, answer):g} although another one scores {best:g}: it is not a maximum. If it is "
+                'approximate, declare it: guarantee("argmax") returns "inner" (check_oracle=False means the same)'
             )
 
 
@@ -298,7 +298,7 @@ def _check_oracle(space: Structure, outputs: Sequence[Any]) -> None:
                 raise InputError(f"{name}.argmax returned no output for instance {i}: {error}") from error
             if again.shape != found.shape or not np.allclose(again, found):
                 raise InputError(
-                    f"{name}.argmax returned parts of instance {i} that are no output: encode(decode(parts)) differs"
+                    f"{name}.argmax returned parts of instance {i} that are not an output: encode(decode(parts)) differs"
                 )
         if score_of(scores, found) < score_of(scores, gold) - 1e-9:
             raise InputError(

@@ -198,7 +198,9 @@ class MatrixFeatures(Features):
 
     def instance_sizes(self, n: int) -> NDArray[np.int64]:
         if len(self.matrices) != n:
-            raise InputError(f"there are {len(self.matrices)} feature matrices for {n} instances: one each is needed")
+            raise InputError(
+                f"there are {len(self.matrices)} feature matrices for {n} instances; expected one per instance"
+            )
         return super().instance_sizes(n)
 
     def scores(self, i: int, theta: Floats) -> Floats:

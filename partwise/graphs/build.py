@@ -98,7 +98,7 @@ def from_sparse(nodes: ArrayLike, matrix: Any) -> AttributedGraph:
     if table.shape != (n, n):
         raise InputError(f"the matrix has shape {table.shape}; expected ({n}, {n}), one row per node")
     if abs(table - table.T).sum() > 1e-9 * max(abs(table).sum(), 1.0):
-        raise InputError("the matrix is not symmetric: an edge has one weight, whichever way it is read")
+        raise InputError("the matrix is not symmetric: an edge has one weight, in both directions")
     upper = scipy.sparse.triu(table, k=0).tocoo()
     if (upper.row == upper.col).any():
         raise InputError(f"the matrix joins node {int(upper.row[np.argmax(upper.row == upper.col)])} to itself")

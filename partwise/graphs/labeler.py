@@ -162,7 +162,7 @@ class GraphLabeler(LearnedEstimator):
     ) -> Problem:
         """The packed training problem, for learners that are called by hand; sets ``encoder_`` and ``inference_``."""
         if len(graphs) != len(labels):
-            raise InputError(f"there are {len(graphs)} graphs but labels of {len(labels)}")
+            raise InputError(f"there are {len(graphs)} graphs but labels for {len(labels)}")
         if not len(graphs):
             raise InputError("there are no graphs to train on")
         used = self._without_edges(graphs)
@@ -177,7 +177,7 @@ class GraphLabeler(LearnedEstimator):
         cost = cost_for(self.cost, graphs, labels)
         if node_weights is not None:
             if cost is not None:
-                raise ParameterError("cost", "GraphLabeler", "absent where nodes have weights", cost)
+                raise ParameterError("cost", "GraphLabeler", "omitted if nodes have weights", cost)
             cost = PartCost(label_costs(self.encoder_, used, codes, node_weights))
         return Problem(
             space, features, outputs, loss, cost,
@@ -260,7 +260,7 @@ class GraphLabeler(LearnedEstimator):
         used, space = self._ready(graphs, pinned, None, inference)
         if "marginals" not in space.oracles:
             raise CapabilityError(
-                f"{type(space).__name__} has no marginals; say inference='trw', 'loopy_bp' or 'junction_tree', or "
+                f"{type(space).__name__} has no marginals; use inference='trw', 'loopy_bp' or 'junction_tree', or "
                 "see predict_margins"
             )
         beta = self._settings()[1].beta
@@ -289,7 +289,7 @@ class GraphLabeler(LearnedEstimator):
         """Share of the nodes with a known label that get it."""
         check_is_fitted(self, "theta_")
         if len(X) != len(y):
-            raise InputError(f"there are {len(X)} graphs but labels of {len(y)}")
+            raise InputError(f"there are {len(X)} graphs but labels for {len(y)}")
         return float(self._make_score(as_list(X, "X"), as_list(y))(self.theta_))
 
     # storage

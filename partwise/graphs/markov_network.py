@@ -157,7 +157,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
                 elif value in index:
                     codes[r, v] = index[value]
                 else:
-                    raise InputError(f"row {r}: {value!r} is no state of column {name!r}: {self.states_[name]}")
+                    raise InputError(f"row {r}: {value!r} is not a state of column {name!r}: {self.states_[name]}")
         return codes
 
     def _mask(self, row: Codes) -> NDArray[np.bool_]:
@@ -180,7 +180,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
             if name not in self.states_:
                 raise InputError(f"there is no column {name!r}; the network has {self.columns_}")
             if value not in self.states_[name]:
-                raise InputError(f"{value!r} is no state of column {name!r}: {self.states_[name]}")
+                raise InputError(f"{value!r} is not a state of column {name!r}: {self.states_[name]}")
             found[self.columns_.index(name)] = self.states_[name].index(value)
         return found
 

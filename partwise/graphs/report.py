@@ -57,7 +57,7 @@ def graph_report(
     :mod:`partwise.report.pictures`.
     """
     if len(graphs) != len(labels):
-        raise InputError(f"there are {len(graphs)} graphs but labels of {len(labels)}")
+        raise InputError(f"there are {len(graphs)} graphs but labels for {len(labels)}")
     found = [label for answer in model.predict(graphs) for label in answer.tolist()]
     truth = [
         y for i, (graph, given) in enumerate(zip(graphs, labels, strict=True)) for y in flat_labels(i, graph, given)

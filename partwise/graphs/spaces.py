@@ -44,7 +44,9 @@ def choose_inference(encoder: GraphEncoder, wanted: str) -> str:
     if wanted == "auto":
         return "cut" if len(classes) == 2 else "expansion"
     if wanted == "cut" and len(classes) != 2:
-        raise ParameterError("inference", "GraphLabeler", "another than 'cut' where there are not two labels", wanted)
+        raise ParameterError(
+            "inference", "GraphLabeler", "something other than 'cut' unless there are two labels", wanted
+        )
     return wanted
 
 
@@ -60,7 +62,7 @@ def make_space(
     if inference in CUTS:
         if hard is not None and any(factors for factors in hard):
             raise CapabilityError(
-                f"logic constraints need an engine of factor graphs; {inference!r} is none. Say inference='ad3' or "
+                f"logic constraints need an engine of factor graphs; {inference!r} is not one. Use inference='ad3' or "
                 "'junction_tree'."
             )
         return _cut_space(encoder, graphs, inference, open_states)
@@ -105,7 +107,7 @@ def _translated(encoder: GraphEncoder, i: int, graph: AttributedGraph, factor: A
             raise InputError(f"{factor} on graph {i} names node {a.variable}; it has nodes 0 … {graph.n_nodes - 1}")
         classes = encoder.node_types[_kinds(graph)[a.variable]].classes
         if a.state not in classes:
-            raise InputError(f"{factor} on graph {i}: label {a.state!r} of node {a.variable} is none of {classes}")
+            raise InputError(f"{factor} on graph {i}: label {a.state!r} of node {a.variable} is not one of {classes}")
         literals.append(a._replace(state=classes.index(a.state)))
     return replace(factor, literals=tuple(literals))
 
@@ -115,7 +117,7 @@ def pinned_states(
 ) -> list[dict[int, list[int]]]:
     """{node: states} of every graph from {node: label or set of labels}."""
     if len(pinned) != len(graphs):
-        raise InputError(f"there are {len(graphs)} graphs but pinned nodes of {len(pinned)}")
+        raise InputError(f"there are {len(graphs)} graphs but pinned nodes for {len(pinned)}")
     found = []
     for i, (graph, known) in enumerate(zip(graphs, pinned, strict=True)):
         kinds = _kinds(graph)
@@ -138,7 +140,7 @@ def label_costs(
 ) -> list[tuple[Floats, float]]:
     """(p, 0) per graph: a wrong label of node j costs its weight."""
     if len(weights) != len(graphs):
-        raise InputError(f"there are {len(graphs)} graphs but weights of {len(weights)}")
+        raise InputError(f"there are {len(graphs)} graphs but weights for {len(weights)}")
     costs = []
     for i, (graph, code, given) in enumerate(zip(graphs, codes, weights, strict=True)):
         weight = np.asarray(given, float)

@@ -89,7 +89,7 @@ def _hard_table(factor: Hard, sizes: Sequence[int]) -> tuple[tuple[int, ...], Fl
     scope = tuple(dict.fromkeys(a.variable for a in factor.literals))
     shape = [sizes[v] for v in scope]
     if math.prod(shape) > LARGEST:
-        raise InputError(f"{factor} has {math.prod(shape)} configurations, too many for a table of a UAI file")
+        raise InputError(f"{factor} has {math.prod(shape)} configurations, too many for a table in a UAI file")
     if factor.allowed is not None:
         return scope, factor.allowed.astype(float)
     table = np.zeros(shape)
@@ -206,9 +206,9 @@ def read_evidence(path: Path | str, states: Sequence[int]) -> dict[int, int]:
         if v >= len(states):
             raise FormatError(f"evidence on variable {v}; the model has {len(states)}", tokens.path, line)
         if x >= states[v]:
-            raise FormatError(f"evidence of state {x} of variable {v}, which has {states[v]}", tokens.path, line)
+            raise FormatError(f"evidence for state {x} of variable {v}, which has {states[v]}", tokens.path, line)
         if evidence.setdefault(v, x) != x:
-            raise FormatError(f"evidence on variable {v} twice, with different states", tokens.path, line)
+            raise FormatError(f"evidence for variable {v} twice, with different states", tokens.path, line)
     return evidence
 
 

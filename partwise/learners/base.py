@@ -154,7 +154,7 @@ class Learner(ABC):
     def _check_objective(self, given: Objective) -> None:
         name = type(given).__name__
         if not isinstance(given, Objective):
-            raise CapabilityError(f"{type(self).__name__} learns from a Problem or an Objective, not from a {name}")
+            raise CapabilityError(f"{type(self).__name__} trains on a Problem or an Objective, not on a {name}")
         able = ", ".join(name for name, kind in LEARNERS.items() if kind.batch)
         if not self.batch:
             mine = type(self).__name__

@@ -183,7 +183,7 @@ class OneSlack(CuttingPlane):
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         if self.cache and not isinstance(problem, Problem):
-            raise ParameterError("cache", "OneSlack", "0 where the sum is not a Problem", self.cache)
+            raise ParameterError("cache", "OneSlack", "0 if the sum is not a Problem", self.cache)
         state: State = {
             "theta": self.domain(problem).project(theta),
             "directions": np.zeros((8, problem.dim)),

@@ -95,7 +95,7 @@ class SaddlePointLearner(CertifiedLearner):
         if self.norm not in ("l1", "l2"):
             raise ParameterError("norm", type(self).__name__, "'l1' or 'l2'", self.norm)
         if self.norm == "l1" and (self.radius is None or math.isinf(self.radius)):
-            raise ParameterError("radius", type(self).__name__, "a positive number where norm is 'l1'", self.radius)
+            raise ParameterError("radius", type(self).__name__, "a positive number if norm is 'l1'", self.radius)
 
     def accepts(self, loss: LossFunction) -> bool:
         return super().accepts(loss) and loss.augmented

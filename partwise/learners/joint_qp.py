@@ -185,7 +185,9 @@ class JointQP(SaddlePointLearner):
         super().__post_init__()
         self._positive("solver_tolerance")
         if self._free:
-            raise ParameterError("radius", "JointQP", "finite: without a ball there may be no minimum", self.radius)
+            raise ParameterError(
+                "radius", "JointQP", "finite, because without a ball there may be no minimum", self.radius
+            )
 
     def check(self, problem: Any) -> None:
         super().check(problem)
@@ -202,7 +204,7 @@ class JointQP(SaddlePointLearner):
     ) -> list[Result]:
         """The exact solutions for several C, or several radii of a ball: points of the regularisation path."""
         if (C is None) == (radius is None):
-            raise ParameterError("C", "JointQP.path", "given, or radius, not both", (C, radius))
+            raise ParameterError("C", "JointQP.path", "given if radius is not, and only then", (C, radius))
         name, values = ("C", C) if C is not None else ("radius", radius)
         self.check(problem)
         program = joint_program(problem)

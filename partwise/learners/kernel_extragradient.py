@@ -123,7 +123,7 @@ class KernelExtragradient(Extragradient):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.norm != "l2":
-            raise CapabilityError("KernelExtragradient knows the L2 norm of its kernel only; norm='l1' needs features")
+            raise CapabilityError("KernelExtragradient knows only the L2 norm of its kernel; norm='l1' needs features")
 
     def domain(self, problem: Problem) -> Domain:
         if not isinstance(problem.features, _Coefficients):

@@ -70,7 +70,7 @@ class LBFGS(Learner):
 
     def start(self, problem: Objective, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         if self.warm_passes and not isinstance(problem, Problem):
-            raise ParameterError("warm_passes", "LBFGS", "0 where the sum is not a Problem", self.warm_passes)
+            raise ParameterError("warm_passes", "LBFGS", "0 if the sum is not a Problem", self.warm_passes)
         if self.warm_passes:
             warm = DCA(C=self.C, max_passes=self.warm_passes, random_state=self.random_state)
             theta = warm.fit(problem, theta=theta).theta

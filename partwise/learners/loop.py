@@ -206,7 +206,7 @@ def _check_bounds(trace: list[Record]) -> None:
     raise OracleError(
         f"pass {trace[-1].step}: the objective {primal:.6g} lies below its lower bound {dual:.6g}, which proves an "
         "oracle wrong: an argmax overlooked an output that it returned in another pass, or a log-partition is not one. "
-        'If inference is approximate, say so: guarantee("argmax") returns "inner" (StructuredClassifier: '
+        'If inference is approximate, declare it: guarantee("argmax") returns "inner" (StructuredClassifier: '
         "check_oracle=False)"
     )
 

@@ -113,7 +113,7 @@ class SecondOrderParser(DependencyParser):
         X = as_list(X, "X")
         for i, sentence in enumerate(X):
             if not sentence.has_tree:
-                raise InputError(f"{sentence.source or f'sentence {i}'}: every word needs a head here")
+                raise InputError(f"{sentence.source or f'sentence {i}'}: every word needs a head")
         held_out = None if dev is None else (dev, None)
         given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
         return self._fit(X, None, dev=held_out, held_out=dev, weights=sample_weight, pruner=pruner, **given)

@@ -72,7 +72,7 @@ class TagPredictor:
         """Train on all sentences; return them with tags from labellers that were trained on the other folds."""
         self.fit(X)
         if len(X) < self.folds:
-            raise InputError(f"{len(X)} sentences cannot make {self.folds} folds")
+            raise InputError(f"{len(X)} sentences are too few for {self.folds} folds")
         found: list[DependencySentence] = list(X)
         for k in range(self.folds):
             inside = range(k, len(X), self.folds)

@@ -139,7 +139,7 @@ def _gold(y: Any) -> CodedColumn:
     for i, sequence in enumerate(y):
         for t, label in enumerate(sequence):
             if label is None or isinstance(label, set | frozenset | list | tuple):
-                raise InputError(f"position {t} of sequence {i} has no single gold label; a report needs one")
+                raise InputError(f"position {t} of sequence {i} has no single gold label; reports need one")
         made.append([str(label) for label in sequence])
     return encode(made, "gold")
 

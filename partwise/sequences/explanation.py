@@ -44,7 +44,7 @@ def explain_position(
     """The explanation for one position of one sequence in X: of the only one, or of number ``sequence``."""
     rows = model.encoder_.transform(X)
     if sequence is None and len(rows) != 1:
-        raise InputError(f"explain is about one sequence; X has {len(rows)}: say which with sequence=…")
+        raise InputError(f"explain takes one sequence; X has {len(rows)}: choose one with sequence=…")
     i = sequence or 0
     if not -len(rows) <= i < len(rows):
         raise InputError(f"sequence {i} of {len(rows)}")

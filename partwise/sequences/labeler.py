@@ -230,7 +230,9 @@ class SequenceLabeler(OneByOne, ChainWeights):
         X, y = sequences_of(X), self._labels(y)
         learner, loss = self._settings(max_passes=1)
         if not hasattr(learner, "shuffle"):
-            raise ParameterError("learner", "partial_fit", "an online one: dca, sgd, perceptron or mira", self.learner)
+            raise ParameterError(
+                "learner", "partial_fit", "an online learner: dca, sgd, perceptron or mira", self.learner
+            )
         start = None
         if not hasattr(self, "theta_"):
             encoder = make_encoder(X, self.templates, self.columns, self.min_count, self.hashing)

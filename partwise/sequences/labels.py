@@ -64,7 +64,7 @@ def find_classes(y: Any) -> list[Any]:
         label.item() if isinstance(label, np.generic) else label for label in found
     }  # Python's own, as they return
     if not found:
-        raise InputError("y holds no label")
+        raise InputError("y contains no label")
     kinds = {type(label) for label in found}
     if len(kinds) > 1 and not all(np.issubdtype(k, np.number) for k in kinds):
         raise InputError(f"labels must be of one type, got {', '.join(sorted(k.__name__ for k in kinds))}")
@@ -97,9 +97,11 @@ def check_held_out(y: Any, classes: Sequence[Any], offsets: NDArray[np.int64]) -
         return
     error = _unknown(new[0][1], new[0][0], offsets, classes)
     if len(new) == min(len(gold.codes), 1000):
-        raise InputError(f"dev: no label of the held-out data was seen in training: {error}")
+        raise InputError(f"dev: none of the labels in the held-out data occurs in training: {error}")
     shown = ", ".join(map(repr, dict.fromkeys(label for _, label in new[:50])))
-    warnings.warn(f"dev: labels {shown} were not in training and count as mistakes: {error}", UserWarning, stacklevel=6)
+    warnings.warn(
+        f"dev: labels {shown} do not occur in training and count as mistakes: {error}", UserWarning, stacklevel=6
+    )
 
 
 def _label_at(y: Any, row: int, offsets: NDArray[np.int64]) -> Any:
@@ -190,7 +192,7 @@ def allowed_rows(
     if isinstance(constraints, Mapping):
         if len(offsets) != 2:
             raise InputError(
-                f"one dict of constraints is for one sequence; X has {len(offsets) - 1}: give a list of dicts"
+                f"a single dict of constraints applies to one sequence; X has {len(offsets) - 1}: pass a list of dicts"
             )
         constraints = [constraints]
     for i, pinned in enumerate(constraints):

@@ -127,4 +127,4 @@ def _check(file: Path, letters: Letters) -> None:
         and 0 <= letters.labels.min(initial=0) <= letters.labels.max(initial=0) < len(ALPHABET)
     )
     if not sound:
-        raise InputError(f"{file}: the arrays do not fit together; expected 128 pixels and a label 0..25 a letter")
+        raise InputError(f"{file}: the arrays do not fit together; expected 128 pixels and a label 0..25 per letter")

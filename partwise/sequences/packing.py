@@ -175,7 +175,7 @@ def file_columns(path: str, reading: Reading, columns: Any, label: str | None) -
         raise FormatError(f"{width} columns; expected {len(names)} ({', '.join(names)})", path, int(first.lines[0]))
     label = names[-1] if label is None else label
     if label not in names or len(names) < 2:
-        raise FormatError(f"no column {label!r} beside others; the columns are {', '.join(names)}", path=path)
+        raise FormatError(f"no column {label!r} besides others; the columns are {', '.join(names)}", path=path)
     return names, label
 
 
@@ -198,7 +198,7 @@ def _chunks(X: Any, y: Any, shard_tokens: int) -> Iterator[tuple[Any, Any]]:
     tokens = 0
     for i, pair in enumerate(pairs):
         if not (isinstance(pair, tuple) and len(pair) == 2):
-            raise InputError(f"item {i} of the stream is no pair (sequence, labels); give the labels as y, or pairs")
+            raise InputError(f"item {i} of the stream is not a pair (sequence, labels); pass the labels as y, or pairs")
         if len(pair[0]) != len(pair[1]):
             raise InputError(f"sequence {i} has {len(pair[0])} positions in X but {len(pair[1])} in y")
         held.append(pair)
@@ -213,7 +213,7 @@ def _chunks(X: Any, y: Any, shard_tokens: int) -> Iterator[tuple[Any, Any]]:
 def _column_chunks(X: Columns, y: Any, shard_tokens: int) -> Iterator[tuple[Any, Any]]:
     begin = 0
     if y is None or len(y.offsets if isinstance(y, CodedColumn) else y) - isinstance(y, CodedColumn) != len(X):
-        raise InputError(f"X has {len(X)} sequences, which need as many sequences of labels")
+        raise InputError(f"X has {len(X)} sequences; expected as many sequences of labels")
     while begin < len(X):
         end = int(np.searchsorted(X.offsets, X.offsets[begin] + shard_tokens))
         end = min(max(end, begin + 1), len(X))

@@ -62,7 +62,7 @@ class PackedRows:
 def _mask_of(path: str, identity: str) -> NDArray[np.uint8]:
     pack = Pack(path)
     if pack.id != identity:
-        raise InputError(f"{path}: the pack was written anew since training began")
+        raise InputError(f"{path}: the pack was rewritten after training began")
     return np.array(pack.arrays["layout/mask"])
 
 
@@ -140,7 +140,7 @@ def of_pack(model: Any, X: Any, y: Any, learner: Learner, loss: LossFunction, en
         folder = tempfile.TemporaryDirectory(prefix="partwise-")
         X = pack_stream(X, y, os.path.join(folder.name, "data.pack"), *settings)
     elif y is not None:
-        raise InputError("a pack holds its labels: leave y out")
+        raise InputError("a pack contains its labels: omit y")
     found = X if isinstance(X, Pack) else Pack(X)
     shards = pack_shards(model, found, learner, loss)
     return _objective(model, shards, loss, engine, folder)
@@ -152,7 +152,10 @@ def of_rows(
     """The problem of a model on encoded data, cut into shards for a cluster."""
     if callable(model.cost) or isinstance(model.cost, PartCost):
         raise ParameterError(
-            "cost", type(model).__name__, "a cost of any instance where data is cut into shards", model.cost
+            "cost",
+            type(model).__name__,
+            "a cost that applies to any instance, because the data are split into shards",
+            model.cost,
         )
     shards = [
         HeldShard(model._problem(part, labels, loss, learner, model.cost), int(part.offsets[-1]))
@@ -208,7 +211,7 @@ def check_fits(model: Any, pack: Pack) -> None:
         raise ParameterError("features", name, f"{pack.header['features']!r}, as in the pack", model.features)
     if callable(model.cost):
         raise ParameterError(
-            "cost", name, "a Cost: a pack does not hold the sequences that a function would get", model.cost
+            "cost", name, "a Cost, because a pack does not contain the sequences to pass to a function", model.cost
         )
 
 

@@ -298,7 +298,7 @@ def parts_of(documents: NDArray[np.int64], folds: int, random_state: int) -> NDA
     distinct, groups = np.unique(documents, return_inverse=True)
     if len(distinct) < folds:
         if len(documents) < folds:
-            raise InputError(f"{len(documents)} sentences cannot make {folds} folds")
+            raise InputError(f"{len(documents)} sentences are too few for {folds} folds")
         groups, distinct = np.arange(len(documents)), np.arange(len(documents))
     shuffled = np.random.default_rng(random_state).permutation(len(distinct))
     return np.asarray(shuffled[groups] % folds, np.int64)

@@ -113,7 +113,7 @@ def well_formed(sentences: Sentences, scheme: str, *, repair: bool = True, path:
     >>> well_formed([["B-LOC", "I-PER"]], "IOB2", repair=False)  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
         ...
-    partwise.exceptions.InputError: label I-PER at position 1 of sequence 0: B-PER belongs there (only token of a
+    partwise.exceptions.InputError: label I-PER at position 1 of sequence 0: it should be B-PER (only token of a
     chunk in IOB2); repair=True replaces such labels
     """
     name, column = scheme_name(scheme), encode(sentences, "labels")
@@ -131,7 +131,7 @@ def well_formed(sentences: Sentences, scheme: str, *, repair: bool = True, path:
         sentence, fix = min((found[0] for found in report.examples.values()), key=lambda pair: (pair[0], pair[1].token))
         reason = fix.kind.partition("(")[2].rstrip(")")
         raise InputError(
-            f"{where}label {fix.old} at position {fix.token} of sequence {sentence}: {fix.new} belongs there "
+            f"{where}label {fix.old} at position {fix.token} of sequence {sentence}: it should be {fix.new} "
             f"({reason} in {name}); repair=True replaces such labels"
         )
     return report
@@ -190,5 +190,5 @@ def detect_scheme(sentences: Sentences, tolerance: float = SLIPS) -> str:
     inside = sum(uses.values())
     if wrong[best] > tolerance * inside:
         found = ", ".join(f"{count} in {name}" for name, count in wrong.items())
-        raise InputError(f"no tag scheme fits: of {inside} tags inside chunks, ill-formed are {found}")
+        raise InputError(f"no tag scheme fits: of {inside} tags inside chunks, these many are ill-formed: {found}")
     return best

@@ -160,7 +160,7 @@ def read_well_formed(sentences: Sentences, scheme: str) -> Reading:
         token = int(np.argmax(reading.wrong))
         fix, reason = repair_at(reading, token), ROLES[reading.roles[token]]
         raise InputError(
-            f"{reading.column.place(token)}: {fix.old} where {fix.new} belongs "
+            f"{reading.column.place(token)}: {fix.old} should be {fix.new} "
             f"({reason} in {reading.scheme}); repair_report counts and replaces such tags"
         )
     return reading

@@ -74,7 +74,7 @@ class Checkpoint:
         stored = load(self.path, kind)
         state = _attach(stored.header.get("state"), stored.arrays, self.path)
         if not isinstance(state, dict):
-            raise damaged(self.path, "header: no state of a checkpoint")
+            raise damaged(self.path, "header: not the state of a checkpoint")
         return state
 
 

@@ -96,9 +96,9 @@ def load(path: Path, kind: str | None = None, *, mmap: bool | str = False, verif
             if verify and digest_of(block.data).hex() != info.blake2b:
                 raise damaged(name, f"the checksum of array {short(key)} does not match")
             if verify and fetch(end, info.offset - end).any():
-                raise damaged(name, f"bytes that are not zero before array {short(key)}")
+                raise damaged(name, f"nonzero bytes before array {short(key)}")
             if verify and info.dtype == "bool" and (block > 1).any():
-                raise damaged(name, f"neither 0 nor 1 in array {short(key)} of bool")
+                raise damaged(name, f"values other than 0 and 1 in array {short(key)} of bool")
             array = block.view(DTYPES[info.dtype]).reshape(info.shape)
             arrays[key] = array.astype(array.dtype.newbyteorder("="), copy=False)  # copied if big-endian
             end = info.offset + info.nbytes
@@ -162,7 +162,7 @@ def _describe(file: BinaryIO, name: str) -> Description:
         raise _truncated(name, PRELUDE.size, size)
     _, format_version, length = PRELUDE.unpack(prelude)
     if length > MAX_HEADER:
-        raise damaged(name, f"claims a header of {length} bytes, at most {MAX_HEADER} are allowed")
+        raise damaged(name, f"declares a header of {length} bytes, at most {MAX_HEADER} are allowed")
     needed = PRELUDE.size + length + DIGEST_BYTES
     text, digest = file.read(length), file.read(DIGEST_BYTES)
     if len(text) + len(digest) < length + DIGEST_BYTES:
@@ -183,7 +183,7 @@ def _describe(file: BinaryIO, name: str) -> Description:
         raise damaged(name, "header: 'kind', 'header' or 'arrays' is missing or of a wrong type")
     end = start = align(needed)
     if file.read(start - needed).strip(b"\0"):
-        raise damaged(name, "bytes that are not zero after the header")
+        raise damaged(name, "nonzero bytes after the header")
     infos: dict[str, ArrayInfo] = {}
     for entry in entries:
         key, info = _check_entry(entry, start, end, name)
@@ -193,7 +193,7 @@ def _describe(file: BinaryIO, name: str) -> Description:
     if size < end:
         raise _truncated(name, end, size)
     if size > end:
-        raise damaged(name, f"{size - end} bytes too many after the last array")
+        raise damaged(name, f"{size - end} extra bytes after the last array")
     return Description(kind, header, infos, version, format_version, size)
 
 
@@ -238,7 +238,7 @@ def _check_entry(entry: Any, start: int, end: int, name: str) -> tuple[str, Arra
     if type(offset) is not int or offset < 0:
         raise wrong("impossible offset", offset)
     if start + offset < end:
-        raise wrong("overlaps what is before it, at offset", offset)
+        raise wrong("overlaps the previous array, at offset", offset)
     if start + offset != align(end):
         raise wrong(f"expected at offset {align(end) - start}, got", offset)
     return key, ArrayInfo(dtype, tuple(dims), start + offset, nbytes, checksum)

@@ -136,6 +136,6 @@ def checked_states(
             raise ParameterError("allowed", owner, f"an array of shape {(n, n_labels)} for graph {i}", table.shape)
         none = ~table.any(axis=1)
         if none.any():
-            raise InputError(f"node {int(np.argmax(none))} of graph {i} may have no label at all")
+            raise InputError(f"node {int(np.argmax(none))} of graph {i} has no allowed label")
         flags.append(table.ravel())
     return np.concatenate([np.zeros(0, bool), *flags]).astype(np.uint8)

@@ -42,7 +42,7 @@ def checked_allowed(allowed: Sequence[ArrayLike] | None, sizes: NDArray[np.int64
     if allowed is None:
         return np.zeros(0, np.uint8)
     if len(allowed) != len(sizes):
-        raise ParameterError("allowed", owner, f"one mask an instance, {len(sizes)} in all", len(allowed))
+        raise ParameterError("allowed", owner, f"one mask per instance, {len(sizes)} in all", len(allowed))
     flags = [np.zeros(0, bool)]
     for i, (mask, (n_rows, n_cols)) in enumerate(zip(allowed, sizes, strict=True)):
         table = np.asarray(mask)

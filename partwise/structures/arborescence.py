@@ -173,7 +173,7 @@ class Arborescence(CompiledStructure):
             raise InputError(f"labels of instance {i} must be in 0..{self.n_labels - 1}")
         fault = tree_fault(heads, single_root=self.single_root, projective=self.projective)
         if fault is not None:
-            raise InputError(f"instance {i} is no tree: {fault}")
+            raise InputError(f"instance {i} is not a tree: {fault}")
         return ((words - 1) * n + heads - (heads > words)) * self.n_labels + labels
 
     def decode(self, i: int, parts: Floats) -> NDArray[np.int64]:

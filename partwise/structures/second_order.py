@@ -214,11 +214,11 @@ class SecondOrderTree(CompiledStructure):
         tree = np.zeros(n + 1, np.int64)
         for m, h in enumerate(heads.tolist(), 1):
             if (h, m) not in number:
-                raise InputError(f"arc ({h}, {m}) of instance {i} is no candidate")
+                raise InputError(f"arc ({h}, {m}) of instance {i} is not a candidate")
             tree[m] = number[h, m]
         fault = tree_fault(heads, single_root=self.single_root)
         if fault is not None:
-            raise InputError(f"instance {i} is no tree: {fault}")
+            raise InputError(f"instance {i} is not a tree: {fault}")
         parts = np.zeros(self.n_parts(i))
         write_parts(self.layout(i), tree, np.append(0, labels).astype(np.int64), self.n_labels, parts)
         return parts

@@ -231,7 +231,7 @@ class TemplateIndex:
         vocab = {value: list(part) for value, part in zip(used, parts, strict=True)}
         for value, words in vocab.items():
             if len(set(words)) < len(words):
-                raise StorageError(f"templates: a string is twice in the vocabulary of {value}")
+                raise StorageError(f"templates: a string occurs twice in the vocabulary of {value}")
         if len(splits) != len(templates) or not all(map(_is_split, splits, templates)):
             raise StorageError("templates: the tables do not fit the templates")
         keys = _cut(_vector(arrays, "keys"), _vector(arrays, "key_counts"), sum(map(len, splits)))
@@ -302,7 +302,7 @@ def check_columns(lines: Sequence[Line], columns: Columns | Sequence[str]) -> No
 def _vector(arrays: Mapping[str, Array], name: str) -> Array:
     array = arrays.get(name)
     if array is None or array.ndim != 1 or (array.dtype != np.int64 and name != "vocab_bytes"):
-        raise StorageError(f"templates: the array {name!r} is not there or of a wrong type")
+        raise StorageError(f"templates: the array {name!r} is missing or has the wrong type")
     return array
 
 

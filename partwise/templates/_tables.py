@@ -57,7 +57,7 @@ class Table:
             # A copy, because compiled code takes an array that is read-only for another type.
             different = make_slots(np.array(self.keys), log_size, *slots)
         if different < n:
-            raise StorageError("templates: an attribute that is there twice")
+            raise StorageError("templates: an attribute occurs twice")
         self._slots = slots
         return slots
 

@@ -228,7 +228,7 @@ class Templates:
             if isinstance(hashing, bool) or not isinstance(hashing, int) or not 1 <= hashing <= MAX_BITS:
                 raise ParameterError("hashing", "Templates.fit", f"None or bits from 1 to {MAX_BITS}", hashing)
             if min_count > 1:
-                raise ParameterError("min_count", "Templates.fit", "1 where attributes are hashed", min_count)
+                raise ParameterError("min_count", "Templates.fit", "1 if attributes are hashed", min_count)
         if not isinstance(columns, Columns):
             raise ParameterError("columns", "Templates.fit", "Columns", type(columns).__name__)
         lines = self.resolve(columns)._lines

@@ -155,10 +155,10 @@ class Keeper:
             if other["settings"].get(name) != value:
                 raise InputError(
                     f"{self.file.path}: a checkpoint with {name}={other['settings'].get(name)!r}, "
-                    f"not {value!r}; remove it to start afresh"
+                    f"not {value!r}; remove it to start again"
                 )
         if other["data"] != self.made_by["data"]:
-            raise InputError(f"{self.file.path}: a checkpoint of other data; remove it to start afresh")
+            raise InputError(f"{self.file.path}: a checkpoint of other data; remove it to start again")
 
     def keep(self, step: int, state: Callable[[], State]) -> None:
         """Write the state after ``step``, if it is time to."""

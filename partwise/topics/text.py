@@ -173,7 +173,7 @@ class CountText(StateMixin, TransformerMixin, BaseEstimator):
         if self.max_words is not None and len(kept) > self.max_words:
             kept = sorted(kept, key=lambda word: (-times[word], word))[: self.max_words]
         if not kept:
-            raise InputError(f"no word is left of {len(times)}: loosen min_documents, min_count or max_documents")
+            raise InputError(f"none of {len(times)} words is left: loosen min_documents, min_count or max_documents")
         self.vocabulary_ = np.array(sorted(kept))
 
     def _count(self, tokens: list[list[str]]) -> sparse.csr_matrix:

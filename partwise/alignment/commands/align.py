@@ -43,29 +43,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a model file of partwise align-train, or of --save (default: train one here)",
     )
-    parser.add_argument("--kind", choices=TRAINED, help="the model that is trained on the pairs (default: hmm)")
+    parser.add_argument("--kind", choices=TRAINED, help="the model to train on the pairs (default: hmm)")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write the links")
     parser.add_argument(
-        "--format", choices=files.FORMATS, help="pharaoh (0-0 1-2, the default), naacl or json (an object a pair)"
+        "--format", choices=files.FORMATS, help="pharaoh (0-0 1-2, the default), naacl or json (one object per pair)"
     )
     parser.add_argument(
-        "--scores", action="store_true", help="each link's posterior, or its score by a trained aligner"
+        "--scores", action="store_true", help="write the posterior of each link, or its score with a trained aligner"
     )
-    group = parser.add_argument_group("models that are trained here, or were by --save")
-    group.add_argument("--symmetrise", choices=SYMMETRISE, help="how both directions are joined (default: product)")
-    group.add_argument("--threshold", metavar="P", type=float, help="least posterior of a link (default: 0.3)")
-    group.add_argument("--viterbi", action="store_true", help="join the best alignments instead of the posteriors")
+    group = parser.add_argument_group("generative models, trained here or saved before")
+    group.add_argument("--symmetrise", choices=SYMMETRISE, help="how to combine the two directions (default: product)")
+    group.add_argument("--threshold", metavar="P", type=float, help="smallest posterior of a link (default: 0.3)")
+    group.add_argument("--viterbi", action="store_true", help="combine the best alignments instead of the posteriors")
     group = parser.add_argument_group("training")
     group.add_argument("--raw", metavar="FILE", nargs="+", help="more pairs to train on: one file or two parallel ones")
-    group.add_argument("--iterations", metavar="N", type=int, help="of EM for each model (default: 5)")
+    group.add_argument("--iterations", metavar="N", type=int, help="EM iterations for each model (default: 5)")
     group.add_argument("--no-agreement", action="store_true", help="train the two directions independently")
     group.add_argument(
-        "--checkpoint", metavar="FILE", help="keep the state there after every iteration, and go on from it"
+        "--checkpoint", metavar="FILE", help="save the state there after every iteration, and resume from it"
     )
     group.add_argument("--save", metavar="FILE", help="write the trained model")
     add_engine(group)
     group = parser.add_argument_group("evaluation")
-    group.add_argument("--gold", metavar="FILE", help="gold links (.wa or Pharaoh): tells AER, precision, recall, F")
+    group.add_argument(
+        "--gold", metavar="FILE", help="gold links (.wa or Pharaoh); prints AER, precision, recall and F"
+    )
     group.add_argument("--report", metavar="FILE", help="with --gold: write an HTML report")
     parser.add_argument(
         "--n-jobs", "-j", metavar="N", type=int, default=1, help="threads, -1 for all cores (default: 1)"

@@ -30,45 +30,58 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="'source ||| target' lines or two parallel (or NAACL) files; then gold links, .wa or Pharaoh",
     )
     add_written_model(parser)
-    parser.add_argument("--dev", metavar="FILE", nargs="+", help="held-out pairs and gold: the best pass is kept")
+    parser.add_argument(
+        "--dev", metavar="FILE", nargs="+", help="held-out pairs and gold links; the best pass on them is kept"
+    )
     group = parser.add_argument_group("raw text")
     group.add_argument("--raw", metavar="FILE", nargs="+", help="pairs without links: one file or two parallel ones")
     group.add_argument("--generative", metavar="FILE", help="a model of partwise align --save, instead of --raw")
-    group.add_argument("--also", metavar="A,B", help="models to train beside the HMM and to learn from: model1,model2")
+    group.add_argument("--also", metavar="A,B", help="further models to train and use as features: model1,model2")
     group = parser.add_argument_group("model")
     group.add_argument(
-        "--kind", choices=KINDS, default="M", help="matching, with fertility, with pairs of links (default: M)"
+        "--kind",
+        choices=KINDS,
+        default="M",
+        help="M: matchings, F: with fertility, Q: with pairs of links (default: M)",
     )
-    group.add_argument("--max-fertility", metavar="N", type=int, default=2, help="links of a word in M+F (default: 2)")
+    group.add_argument(
+        "--max-fertility", metavar="N", type=int, default=2, help="maximum number of links per word in M+F (default: 2)"
+    )
     group.add_argument(
         "--infeasible",
         choices=("error", "nearest"),
         default="error",
-        help="gold links that the model cannot produce: an error, or train on the most of them that it can",
+        help="what to do with gold links that the model cannot produce: raise an error, or train on as many as it can produce",
     )
     group.add_argument(
         "--false-positive", metavar="C", type=float, default=1.0, help="cost of a wrong link (default: 1)"
     )
-    group.add_argument("--false-negative", metavar="C", type=float, default=3.0, help="of a missing one (default: 3)")
     group.add_argument(
-        "--candidates", metavar="P", type=float, default=0.01, help="with Q: least posterior of a link (default: 0.01)"
+        "--false-negative", metavar="C", type=float, default=3.0, help="cost of a missing link (default: 3)"
     )
     group.add_argument(
-        "--relaxed", action="store_true", help="with Q: predict by the linear relaxation, which is faster"
+        "--candidates",
+        metavar="P",
+        type=float,
+        default=0.01,
+        help="with Q: smallest posterior of a link (default: 0.01)",
     )
-    group.add_argument("--time-limit", metavar="S", type=float, help="with Q: seconds for a sentence pair")
+    group.add_argument(
+        "--relaxed", action="store_true", help="with Q: predict with the linear relaxation, which is faster"
+    )
+    group.add_argument("--time-limit", metavar="S", type=float, help="with Q: time limit per sentence pair in seconds")
     group = parser.add_argument_group("learning")
     group.add_argument("--learner", metavar="NAME", default="n_slack", help="(default: n_slack)")
-    group.add_argument("--loss", metavar="L", type=loss, help="(default: svm; the perceptron: its own)")
+    group.add_argument("--loss", metavar="L", type=loss, help="(default: svm; the perceptron has its own)")
     group.add_argument("--set", metavar="NAME=VALUE", type=option, action="append", help="a setting of the learner")
     group.add_argument("--C", "-C", metavar="C", type=float, help="weight of the losses (default: by cross-validation)")
-    group.add_argument("--max-passes", metavar="N", type=int, help="at most so many passes (default: the learner's)")
+    group.add_argument("--max-passes", metavar="N", type=int, help="maximum number of passes (default: the learner's)")
+    group.add_argument("--patience", metavar="N", type=int, help="with --dev: stop after N passes without improvement")
     group.add_argument(
-        "--patience", metavar="N", type=int, help="with --dev: stop after so many passes without a better one"
+        "--seed", metavar="N", type=int, default=0, help="seed of the random number generator (default: 0)"
     )
-    group.add_argument("--seed", metavar="N", type=int, default=0, help="of all random choices (default: 0)")
-    group.add_argument("--checkpoint", metavar="FILE", help="keep the state there after every pass, and go on from it")
-    group.add_argument("--report", metavar="FILE", help="write an HTML report (on --dev where it is given)")
+    group.add_argument("--checkpoint", metavar="FILE", help="save the state there after every pass, and resume from it")
+    group.add_argument("--report", metavar="FILE", help="write an HTML report (on --dev if given)")
     group.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
     files.add_output(parser, "print the result as JSON")
 

@@ -69,4 +69,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command("bench", "race against other programs, from a source checkout", configure, run, EXAMPLES, rank=8)
+COMMAND = Command(
+    "bench", "run a benchmark against other programs (needs a source checkout)", configure, run, EXAMPLES, rank=8
+)

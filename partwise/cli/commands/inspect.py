@@ -29,10 +29,10 @@ _DEFAULTS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_read_model(parser)
-    parser.add_argument("--header", action="store_true", help="only what the header says; the weights are not read")
-    parser.add_argument("--top", metavar="N", type=count, help="so many weights a label (default: 5)")
+    parser.add_argument("--header", action="store_true", help="show only the header; the weights are not read")
+    parser.add_argument("--top", metavar="N", type=count, help="number of weights to show per label (default: 5)")
     parser.add_argument("--label", metavar="LABEL", help="only the weights of this label")
-    parser.add_argument("--trace", action="store_true", help="every pass of the training, not only some")
+    parser.add_argument("--trace", action="store_true", help="show every pass of the training, not only some")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
@@ -186,4 +186,4 @@ def show_weights(weights: dict[str, Any]) -> None:
         print(f"  {weight:+8.3f}  {before} → {after}")
 
 
-COMMAND = Command("inspect", "show what a model file holds", configure, run, EXAMPLES, rank=4)
+COMMAND = Command("inspect", "show the contents of a model file", configure, run, EXAMPLES, rank=4)

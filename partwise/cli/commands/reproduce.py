@@ -17,9 +17,12 @@ partwise reproduce martins2010-ner --data folder-with-conll2003 --out out/experi
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="the experiment")
     parser.add_argument("--list", action="store_true", help="list the experiments")
-    parser.add_argument("--quick", action="store_true", help="a small variant that needs no data, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="run a small variant that needs no data")
     parser.add_argument(
-        "--out", metavar="FOLDER", default="out/experiments", help="where results go (default: out/experiments)"
+        "--out",
+        metavar="FOLDER",
+        default="out/experiments",
+        help="where to write the results (default: out/experiments)",
     )
     parser.add_argument("--data", metavar="FOLDER", help="where the data sets are (default: $PARTWISE_DATA)")
     parser.add_argument("--json", action="store_true", help="print the results, or the list, as JSON")
@@ -48,4 +51,4 @@ def run(args: argparse.Namespace) -> None:
         print(f"{kind}: {path}")
 
 
-COMMAND = Command("reproduce", "run an experiment of the papers again", configure, run, EXAMPLES, rank=7)
+COMMAND = Command("reproduce", "reproduce an experiment from the papers", configure, run, EXAMPLES, rank=7)

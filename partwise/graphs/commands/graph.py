@@ -20,8 +20,8 @@ partwise graph input.jsonl --model scenes.pw --marginals --inference trw
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="FILE", help="one graph per line, as JSON")
     parser.add_argument("--model", "-m", metavar="FILE", help="a model of partwise graph-train (required)")
-    parser.add_argument("--inference", metavar="NAME", help="another than that of training")
-    parser.add_argument("--marginals", action="store_true", help="write probabilities beside the labels")
+    parser.add_argument("--inference", metavar="NAME", help="inference engine (default: as in training)")
+    parser.add_argument("--marginals", action="store_true", help="write probabilities as well as labels")
     parser.add_argument("--evaluate", action="store_true", help="compare with the labels of the input")
     parser.add_argument("--report", metavar="FILE", help="with --evaluate: write an HTML report")
     parser.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument(
         "--interaction", choices=("associative", "full", "none"), default="associative",
-        help="what edges may say (default: associative, neighbours would rather agree)",
+        help="what edges can express (default: associative, neighbours tend to agree)",
     )  # fmt: skip
     group.add_argument("--inference", metavar="NAME", default="auto", help="(default: auto)")
     add_learning(
@@ -63,4 +63,4 @@ def run(args: argparse.Namespace) -> int:
     return train(args, model, read_graphs, sizes, account)
 
 
-COMMAND = Command("graph-train", "train a labeler of the nodes of graphs", configure, run, EXAMPLES, rank=6)
+COMMAND = Command("graph-train", "train a model that labels the nodes of graphs", configure, run, EXAMPLES, rank=6)

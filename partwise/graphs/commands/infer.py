@@ -29,9 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="the best states, marginals of variables, or log10 of the partition function")  # fmt: skip
     parser.add_argument("--evidence", metavar="FILE", help="known states of variables")
     parser.add_argument("--engine", metavar="NAME", default="auto",
-                        help="inference engine (default: a junction tree; where it is too wide, branch_and_bound for "
+                        help="inference engine (default: a junction tree; if it is too wide, branch_and_bound for "
                         "MAP and trw for the others)")  # fmt: skip
-    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds for branch_and_bound")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="time limit of branch_and_bound in seconds")
     parser.add_argument("--output", "-o", metavar="FILE", help="write the answer there (default: print it)")
 
 

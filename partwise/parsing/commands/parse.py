@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", "-m", metavar="FILE", help="a model of partwise parse-train (required)")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write the trees")
-    parser.add_argument("--risk", action="store_true", help="the tree with the most right arcs expected")
+    parser.add_argument("--risk", action="store_true", help="predict the tree with the most expected correct arcs")
     parser.add_argument("--nbest", metavar="K", type=int, help="the K best trees of every sentence, with probabilities")
     parser.add_argument(
         "--probabilities", action="store_true", help="add 'HeadProb=…' to the last column of every word"
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", metavar="FILE", help="with --evaluate: write an HTML report")
     parser.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
     parser.add_argument("--json", action="store_true", help="with --evaluate: the scores as JSON")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no remarks")
+    parser.add_argument("--quiet", "-q", action="store_true", help="print no messages")
 
 
 def open_text(path: str) -> IO[str]:

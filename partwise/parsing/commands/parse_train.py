@@ -21,12 +21,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--order", type=int, choices=(1, 2), default=1, help="2: siblings and grandparents (default: 1)")
     group.add_argument("--projective", action="store_true", help="only trees without crossing arcs (first order)")
     group.add_argument(
-        "--roots", choices=("one", "several"), help="words that hang from the root (default: as in the treebank)"
+        "--roots",
+        choices=("one", "several"),
+        help="how many words may depend on the root (default: as in the treebank)",
     )
-    group.add_argument("--unlabelled", action="store_true", help="learn heads and no relations")
+    group.add_argument("--unlabelled", action="store_true", help="learn heads only, without relations")
     group.add_argument("--arc-bits", metavar="N", type=int, default=24, help="2^N weights of arcs (default: 24)")
     group.add_argument("--row-bits", metavar="N", type=int, default=19, help="2^N rows of relations (default: 19)")
-    add_learning(parser, learner="dca", loss_help="(default: svm; the perceptron: its own)", C=0.01, max_passes=10)
+    add_learning(parser, learner="dca", loss_help="(default: svm; the perceptron has its own)", C=0.01, max_passes=10)
 
 
 def make(args: argparse.Namespace) -> Any:

@@ -28,13 +28,13 @@ partwise phrase sentences.txt --model phrases.pw --probabilities
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input", metavar="FILE", nargs="?", default="-",
-        help="a sentence per line, words between blanks; with --evaluate bracketed trees (default: standard input)",
+        help="one sentence per line, words separated by spaces; with --evaluate, bracketed trees (default: standard input)",
     )  # fmt: skip
     parser.add_argument("--model", "-m", metavar="FILE", help="a model of partwise phrase-train (required)")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write the trees")
-    parser.add_argument("--risk", action="store_true", help="the tree with the fewest errors expected")
+    parser.add_argument("--risk", action="store_true", help="predict the tree with the fewest expected errors")
     parser.add_argument(
-        "--nbest", metavar="K", type=int, help="the K best trees: rank, probability and tree between tabs"
+        "--nbest", metavar="K", type=int, help="the K best trees: rank, probability and tree, separated by tabs"
     )
     parser.add_argument(
         "--probabilities", action="store_true", help="constituents instead of trees: start, stop, label, probability"
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", metavar="FILE", help="with --evaluate: write an HTML report")
     parser.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
     parser.add_argument("--json", action="store_true", help="with --evaluate: the scores as JSON")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no remarks")
+    parser.add_argument("--quiet", "-q", action="store_true", help="print no messages")
 
 
 def sentences(lines: Iterable[str], name: str) -> Iterator[list[str]]:

@@ -16,19 +16,31 @@ partwise phrase-train train.mrg --dev dev.mrg --model phrases.pw --max-passes 8 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_files(parser, "bracketed trees; traces and function tags are taken away", "trees")
+    add_files(parser, "bracketed trees; traces and function tags are removed", "trees")
     group = parser.add_argument_group("grammar")
     group.add_argument(
-        "--vertical", type=int, choices=(1, 2), default=1, help="2: symbols know their parent (default: 1)"
+        "--vertical",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="2: symbols are annotated with their parent (default: 1)",
     )
     group.add_argument(
-        "--horizontal", metavar="N", type=int, default=1, help="children that long rules recall (default: 1)"
+        "--horizontal",
+        metavar="N",
+        type=int,
+        default=1,
+        help="number of children that the inner symbols of long rules remember (default: 1)",
     )
     group.add_argument(
-        "--threshold", metavar="P", type=float, default=1e-3, help="least posterior in the coarse pass (default: 0.001)"
+        "--threshold",
+        metavar="P",
+        type=float,
+        default=1e-3,
+        help="smallest posterior to keep in the coarse pass (default: 0.001)",
     )
     group.add_argument("--bits", metavar="N", type=int, default=24, help="2^N weights (default: 24)")
-    add_learning(parser, learner="dca", loss_help="(default: svm; the perceptron: its own)", C=0.01, max_passes=10)
+    add_learning(parser, learner="dca", loss_help="(default: svm; the perceptron has its own)", C=0.01, max_passes=10)
 
 
 def describe(model: Any) -> str:

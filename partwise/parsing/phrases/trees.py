@@ -130,7 +130,7 @@ def parse_trees(lines: Iterable[str], name: str = "") -> Iterator[PhraseTree]:
     >>> next(parse_trees(["(NP (DT a)"], "x.mrg"))
     Traceback (most recent call last):
         ...
-    partwise.exceptions.InputError: x.mrg:1: the tree that begins here is not closed; 1 bracket is open at the end
+    partwise.exceptions.InputError: x.mrg:1: the tree that begins here is not complete; 1 bracket is open at the end
     """
     where = f"{name}:" if name else "line "
     # open nodes: [label or None, children, word, line]
@@ -166,14 +166,14 @@ def parse_trees(lines: Iterable[str], name: str = "") -> Iterator[PhraseTree]:
                 stack[-1][0] = token
             elif stack[-1][2] is not None or stack[-1][1]:
                 raise InputError(
-                    f"{where}{number}: the word {token!r} beside others under {stack[-1][0]!r}; "
-                    "expected one word, or phrases only"
+                    f"{where}{number}: the word {token!r} next to others under {stack[-1][0]!r}; "
+                    "expected one word or only phrases"
                 )
             else:
                 stack[-1][2] = token
     if stack:
         count = f"{len(stack)} bracket{'s are' if len(stack) > 1 else ' is'}"
-        raise InputError(f"{where}{begun}: the tree that begins here is not closed; {count} open at the end")
+        raise InputError(f"{where}{begun}: the tree that begins here is not complete; {count} open at the end")
 
 
 def read_trees(path: str | os.PathLike[str], *, clean: bool = True) -> list[PhraseTree]:
@@ -213,7 +213,7 @@ def clean_tree(tree: PhraseTree) -> PhraseTree:
     """
     cleaned = tree.fold(_clean)
     if cleaned is None:
-        raise InputError(f"{tree.source}: an empty tree: nothing but traces")
+        raise InputError(f"{tree.source}: empty tree: it contains only traces")
     if cleaned.label in WRAPPERS and cleaned.word is None:
         if len(cleaned.children) == 1 and cleaned.children[0].word is None:
             return cleaned.children[0]  # type: ignore[no-any-return]

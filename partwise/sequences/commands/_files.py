@@ -92,8 +92,8 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("columns of the file (default: as in training)")
     group.add_argument("--columns", metavar="A,B,...", type=names, help="names of the columns")
     group.add_argument("--label", metavar="NAME", help="the column with the labels, if the file has it")
-    group.add_argument("--separator", metavar="S", help="between columns (default: white space)")
-    group.add_argument("--encoding", metavar="NAME", help="such as latin-1 (default: utf-8)")
+    group.add_argument("--separator", metavar="S", help="separator between columns (default: white space)")
+    group.add_argument("--encoding", metavar="NAME", help="encoding, such as latin-1 (default: utf-8)")
     group.add_argument("--comment", metavar="S", help="skip lines between sentences that begin with this")
 
 

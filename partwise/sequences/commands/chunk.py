@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write (default: standard output)")
     parser.add_argument("--spans", action="store_true", help="segments with their probabilities, as JSON")
     parser.add_argument("--kbest", metavar="K", type=int, help="the K best outputs, as JSON")
-    parser.add_argument("--evaluate", action="store_true", help="scores against the tags in the file")
+    parser.add_argument("--evaluate", action="store_true", help="print the scores against the tags in the file")
     parser.add_argument(
         "--n-jobs", "-j", metavar="N", type=int, default=1, help="threads, -1 for all cores (default: 1)"
     )
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     if not isinstance(model, SegmentModel):
         raise InputError(f"{args.model}: holds a {model.kind!r}, not a model of segments")
     if args.spans and not hasattr(model, "predict_spans"):
-        raise InputError(f"{args.model}: a {model.kind!r} has scores, no probabilities; use --kbest")
+        raise InputError(f"{args.model}: a {model.kind!r} has scores but no probabilities; use --kbest")
     model.n_jobs = args.n_jobs
     info = model.info_
     columns = args.columns or (tuple(info["columns"]) if info.get("columns") else None)
@@ -72,4 +72,4 @@ def run(args: argparse.Namespace) -> None:
                 write("\n")
 
 
-COMMAND = Command("chunk", "find labelled segments with a model of chunk-train", configure, run, EXAMPLES, rank=31)
+COMMAND = Command("chunk", "find labelled segments with a trained model", configure, run, EXAMPLES, rank=31)

@@ -20,17 +20,30 @@ partwise chunk-train train.txt --model chunker.pw --dev dev.txt --patience 3 --l
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("train", metavar="FILE", help="a column file; its last column holds the tags")
     parser.add_argument("--model", "-m", "--save", metavar="FILE", required=True, help="the model file to write")
-    parser.add_argument("--dev", metavar="FILE", help="held-out data: the best pass on it is kept")
-    parser.add_argument("--patience", metavar="N", type=int, help="stop after so many passes without a better score")
+    parser.add_argument("--dev", metavar="FILE", help="held-out data; the best pass on it is kept")
+    parser.add_argument("--patience", metavar="N", type=int, help="stop after N passes without improvement")
     parser.add_argument("--templates", "-t", metavar="T", action="append", help="a template or a preset (chunking)")
     parser.add_argument("--segment", metavar="T", action="append", help="base template of whole segments")
     parser.add_argument("--scheme", metavar="NAME", default="IOB2", help="the scheme of the tags (default: IOB2)")
     parser.add_argument(
-        "--repair", metavar="YES", type=truth, default=True, help="replace ill-formed tags, or stop: no (default: yes)"
+        "--repair",
+        metavar="YES",
+        type=truth,
+        default=True,
+        help="yes: repair ill-formed tags; no: stop at the first (default: yes)",
     )
-    parser.add_argument("--max-length", metavar="N", type=int, help="longest segment (default: of training, per label)")
-    parser.add_argument("--min-count", metavar="N", type=int, default=1, help="drop rarer attributes and segments")
-    parser.add_argument("--beam", metavar="N", type=int, help="search with a beam of this size; exact if absent")
+    parser.add_argument(
+        "--max-length",
+        metavar="N",
+        type=int,
+        help="length of the longest segment (default: as in training, for each label)",
+    )
+    parser.add_argument(
+        "--min-count", metavar="N", type=int, default=1, help="drop attributes and segments that occur less often"
+    )
+    parser.add_argument(
+        "--beam", metavar="N", type=int, help="use a beam search of this size (default: exact inference)"
+    )
     parser.add_argument("--update", choices=("alma", "perceptron"), default="alma", help="with --beam (default: alma)")
     parser.add_argument(
         "--mode", choices=("laso", "early", "standard", "max_violation"), default="laso", help="with --beam"
@@ -40,7 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-C", dest="C", metavar="X", type=float, default=0.5, help="without --beam (default: 0.5)")
     parser.add_argument("--max-passes", metavar="N", type=int, help="passes over the data (default: the model's own)")
     parser.add_argument("--checkpoint", metavar="FILE", help="save the state there; continue from it if it exists")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of all random choices (default: 0)")
+    parser.add_argument(
+        "--seed", metavar="N", type=int, default=0, help="seed of the random number generator (default: 0)"
+    )
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress, only the result")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     add_layout(parser)

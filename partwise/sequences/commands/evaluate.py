@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="a model and a file with gold labels, or a file whose last two columns are gold and predicted",
     )
-    parser.add_argument("--model", "-m", metavar="FILE", help="the model file, in place of the first argument")
+    parser.add_argument("--model", "-m", metavar="FILE", help="the model file (instead of the first argument)")
     parser.add_argument("--gold", metavar="FILE", help="file with the gold labels, in its last column")
     parser.add_argument("--predicted", metavar="FILE", help="file with the predicted labels, in its last column")
     parser.add_argument(
@@ -49,7 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         const=1000,
         help="95%% intervals from N resamples (1000)",
     )
-    parser.add_argument("--strict", action="store_true", help="gold labels that the model does not know are an error")
+    parser.add_argument(
+        "--strict", action="store_true", help="treat gold labels that the model does not know as an error"
+    )
     parser.add_argument("--json", action="store_true", help="print the scores as JSON")
     parser.add_argument(
         "--n-jobs", "-j", metavar="N", type=int, default=1, help="threads, -1 for all cores (default: 1)"
@@ -87,7 +89,7 @@ def find_pair(args: argparse.Namespace) -> Pair:
             raise UsageError("--model FILE needs one file with gold labels")
     if args.gold is not None or args.predicted is not None:
         if args.files or args.gold is None or args.predicted is None:
-            raise UsageError("--gold FILE and --predicted FILE go together, and without other files")
+            raise UsageError("--gold FILE and --predicted FILE must be used together and without other files")
         gold = _column(args, args.gold, args.gold_column, -1)
         return Pair(gold, _column(args, args.predicted, args.predicted_column, -1), {})
     if len(args.files) == 2:
@@ -99,7 +101,7 @@ def find_pair(args: argparse.Namespace) -> Pair:
         raise UsageError(f"{path} is a model; on which file should it be evaluated? (partwise evaluate {path} FILE)")
     data = _read(args, path)
     if len(data.names) < 2:
-        raise InputError(f"{path}: one column only; expected gold and predicted labels in the last two")
+        raise InputError(f"{path}: only one column; expected gold and predicted labels in the last two")
     places = (-2, args.gold_column), (-1, args.predicted_column)
     gold, predicted = (data.coded(default if given is None else given) for default, given in places)
     return Pair(gold, predicted, {})

@@ -28,14 +28,20 @@ echo 'The DT' | partwise explain chunker.pw - --json
 def configure(parser: argparse.ArgumentParser) -> None:
     add_read_model(parser)
     parser.add_argument("file", metavar="FILE", nargs="?", help="column file; '-' is standard input")
-    parser.add_argument("--sentence", "-s", metavar="N", type=int, help="which sentence, from 0 (default: the first)")
-    parser.add_argument("--token", metavar="T", type=int, help="which of its tokens, from 0 (default: every one)")
-    parser.add_argument("--line", metavar="L", type=int, help="the token on this line of the file, instead of both")
+    parser.add_argument(
+        "--sentence", "-s", metavar="N", type=int, help="number of the sentence, from 0 (default: the first)"
+    )
+    parser.add_argument("--token", metavar="T", type=int, help="number of the token, from 0 (default: all)")
+    parser.add_argument(
+        "--line", metavar="L", type=int, help="the token on this line of the file (instead of --sentence and --token)"
+    )
     parser.add_argument(
         "--for", dest="chosen", metavar="LABEL", help="the label to explain (default: the predicted one)"
     )
     parser.add_argument("--against", metavar="LABEL", help="its rival (default: the best other label)")
-    parser.add_argument("--top", metavar="N", type=count, default=10, help="contributions a token (default: 10)")
+    parser.add_argument(
+        "--top", metavar="N", type=count, default=10, help="contributions to show per token (default: 10)"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_layout(parser)
 
@@ -43,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     settle_model(args, "file")
     if args.line is not None and (args.sentence is not None or args.token is not None):
-        raise UsageError("--line stands for --sentence and --token; give one or the other")
+        raise UsageError("--line replaces --sentence and --token; use one or the other")
     model = open_model(args.model)
     layout = model_layout(model, args)
     data = layout.read(args.file)
@@ -73,12 +79,12 @@ def find_token(data: Columns, args: argparse.Namespace) -> tuple[int, int | None
         return int(here[0]), args.line - int(data.lines[here[0]])
     sentence = args.sentence or 0
     if not -len(data) <= sentence < len(data):
-        raise InputError(f"{data.path}: there is no sentence {sentence}; they are 0 to {len(data) - 1}")
+        raise InputError(f"{data.path}: there is no sentence {sentence}; sentences are numbered 0 to {len(data) - 1}")
     sentence %= len(data)
     length = int(data.offsets[sentence + 1] - data.offsets[sentence])
     if args.token is not None and not -length <= args.token < length:
         raise InputError(
-            f"{data.place(sentence)}: sentence {sentence} has tokens 0 to {length - 1}, none is {args.token}"
+            f"{data.place(sentence)}: sentence {sentence} has tokens 0 to {length - 1}, there is no token {args.token}"
         )
     return sentence, None if args.token is None else args.token % length
 

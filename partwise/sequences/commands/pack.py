@@ -36,8 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="column files, patterns or addresses (s3://…)")
     parser.add_argument("--out", "-o", metavar="FOLDER", help="the pack to write (required)")
     add_flags(parser, [SETTINGS[name] for name in OWN])
-    parser.add_argument("--scheme", metavar="NAME", help="the labels are chunk tags of this scheme: repair them")
-    parser.add_argument("--shard-tokens", metavar="N", type=int, help="tokens of a shard (default: 500000)")
+    parser.add_argument(
+        "--scheme", metavar="NAME", help="the labels are chunk tags in this scheme; repair ill-formed ones"
+    )
+    parser.add_argument("--shard-tokens", metavar="N", type=int, help="tokens per shard (default: 500000)")
     parser.add_argument("--workers", "-w", metavar="N", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--quiet", "-q", action="store_true", help="only the result")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     if args.out is None:
         raise UsageError("missing: where to write the pack: --out FOLDER")
     if args.repair is not None and args.scheme is None:
-        raise UsageError("--repair goes with --scheme")
+        raise UsageError("--repair needs --scheme")
     reading = Reading(None, args.separator, args.comment, encoding=args.encoding or "utf-8")
     _, label = file_columns(expand_paths(args.files)[0], reading, args.columns, args.label)
     templates: Any = None
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     elif label in USUAL_TEMPLATES:
         templates = USUAL_TEMPLATES[label]
     else:
-        raise UsageError(f"no templates go with the label {label!r}; choose with --templates")
+        raise UsageError(f"there is no preset for the label {label!r}; choose with --templates")
     begin = time.perf_counter()
     made = pack(
         args.files,
@@ -97,4 +99,6 @@ def run(args: argparse.Namespace) -> None:
     note(args, f"{summary['labels']} labels, {summary['attributes']} attributes, {summary['seconds']:.1f} s")
 
 
-COMMAND = Command("pack", "write column files as shards for data larger than memory", configure, run, EXAMPLES, rank=2)
+COMMAND = Command(
+    "pack", "convert column files to shards, for data larger than memory", configure, run, EXAMPLES, rank=2
+)

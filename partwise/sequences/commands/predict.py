@@ -33,16 +33,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="column file (default: standard input)")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write (default: standard output)")
     parser.add_argument(
-        "--marginals", action="store_true", help="the probability of each label; with --json of all labels"
+        "--marginals", action="store_true", help="add the probability of each label; with --json, of all labels"
     )
     parser.add_argument("--kbest", metavar="K", type=int, help="the K best label sequences with their probabilities")
     parser.add_argument("--spans", action="store_true", help="chunks with their probabilities, one per line")
     parser.add_argument("--scheme", metavar="NAME", help="write chunk tags in this scheme (default: as in training)")
-    parser.add_argument("--json", action="store_true", help="one JSON object a sentence")
+    parser.add_argument("--json", action="store_true", help="write one JSON object per sentence")
     parser.add_argument(
         "--context",
         choices=("sentence", "document"),
-        help="how much text to look at together (default: what the model's templates look at); the output does not "
+        help="how much text the templates may look at (default: as much as they need); the output does not "
         "depend on how the input arrives",
     )
     parser.add_argument(
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     settle_model(args, "file", "-")
     chosen = [name for name in ("marginals", "kbest", "spans") if getattr(args, name)]
     if len(chosen) > 1 and not args.json:
-        raise UsageError(f"--{chosen[0]} and --{chosen[1]} go together only with --json")
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} can only be combined with --json")
     if args.kbest is not None and args.kbest < 1:
         raise UsageError(f"--kbest must be at least 1, got {args.kbest}")
     if args.workers < 1:

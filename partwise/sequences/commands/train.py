@@ -42,7 +42,7 @@ _CONSTRUCTOR = (
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--task", metavar="NAME", default="sequence",
-        help=f"what to train: {', '.join(training_tasks())} (default: sequence; others have options of their own)",
+        help=f"what to train: {', '.join(training_tasks())} (default: sequence; the others have their own options)",
     )  # fmt: skip
     add_settings(parser)
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress, only the result")
@@ -119,11 +119,11 @@ def check_settings(settings: dict[str, Any]) -> tuple[Templates | None, Template
             what = "is a folder" if os.path.isdir(settings[name]) else "there is no such file"
             raise FormatError(f"cannot be read: {what}", path=settings[name])
     if settings["second"] is not None and (settings["workers"] or settings["scheduler"]) is not None:
-        raise UsageError("--second trains on one machine: leave out --workers and --scheduler")
+        raise UsageError("--second trains on one machine: omit --workers and --scheduler")
     if settings["scheme"] is not None:
         settings["scheme"] = scheme_name(settings["scheme"])
     if settings["patience"] is not None and settings["dev"] is None:
-        raise UsageError("--patience waits for a better score on held-out data: give --dev")
+        raise UsageError("--patience needs held-out data: --dev")
     if settings["order"] < 1:
         raise ParameterError("order", "partwise train", "at least 1", settings["order"])
     options = settings["learner_options"] or {}
@@ -187,7 +187,7 @@ def usual_templates(layout: FileLayout) -> Templates:
     name = USUAL_TEMPLATES.get(layout.label or "")
     if name is None:
         ready = ", ".join(USUAL_TEMPLATES.values())
-        raise UsageError(f"no templates go with the label {layout.label!r}; choose with --templates ({ready}, ...)")
+        raise UsageError(f"there is no preset for the label {layout.label!r}; choose with --templates ({ready}, ...)")
     return Templates.ready(name)
 
 
@@ -211,9 +211,9 @@ def open_pack(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Any, 
 
     for name in ("second", "columns", "label", "separator", "comment", "encoding"):
         if settings[name] is not None:
-            raise UsageError(f"--{name} does not go with a pack, which knows its columns")
+            raise UsageError(f"--{name} cannot be used with a pack, which defines its own columns")
     if settings["report"] is not None and settings["dev"] is None:
-        raise UsageError("--report of a model trained from a pack shows held-out data: give --dev")
+        raise UsageError("--report on a model trained from a pack needs held-out data: --dev")
     pack = Pack(settings["train"])
     note(args, f"{pack.path}: {len(pack)} sentences, {pack.tokens} tokens, {len(pack.shards)} shards")
     info = pack.header["info"]

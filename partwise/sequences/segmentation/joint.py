@@ -146,7 +146,7 @@ class JointLabeler(SearchedEstimator):
         words, tags, chunks = (encode(column) for column in (_words(X), *_both(y)))
         for name, column in (("tags", tags), ("chunk tags", chunks)):
             if not np.array_equal(column.offsets, words.offsets):
-                raise InputError(f"the {name} are not as many as the words in every sentence")
+                raise InputError(f"the number of {name} differs from the number of words in some sentence")
         self.tags_, tag_codes = _sorted_codes(tags)
         self.chunks_, chunk_codes = _sorted_codes(chunks)
         self._learn_words(words, tag_codes)

@@ -31,9 +31,9 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("documents")
     group.add_argument("--tab", action="store_true", help="lines are LABEL<tab>TEXT; an empty label is unknown")
     group.add_argument(
-        "--labels", metavar="FILE", help="the labels, a line for each document; an empty line is unknown"
+        "--labels", metavar="FILE", help="a file with the labels, one line per document; an empty line means unknown"
     )
-    group.add_argument("--encoding", metavar="NAME", default="utf-8", help="of the texts (default: utf-8)")
+    group.add_argument("--encoding", metavar="NAME", default="utf-8", help="encoding of the texts (default: utf-8)")
 
 
 def read_documents(path: str, *, tab: bool = False, labels: str | None = None, encoding: str = "utf-8") -> DocumentSet:

@@ -31,7 +31,7 @@ def train(args: argparse.Namespace) -> int:
     if args.model is None:
         raise UsageError("missing: where to write the model: --model FILE")
     if args.variational and not (args.workers is None and args.scheduler is None):
-        raise UsageError("--variational runs in one process: leave --workers and --scheduler out")
+        raise UsageError("--variational runs in one process: omit --workers and --scheduler")
     for path in (args.model, args.report, args.checkpoint):
         if path is not None:
             check_writable(path)
@@ -51,7 +51,7 @@ def train(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     dropped = len(data.texts) - len(model.kept_)
     if dropped:
-        warn(f"{dropped} documents have no word of the vocabulary and took no part")
+        warn(f"{dropped} documents have no word of the vocabulary and were ignored")
     model.model_.n_jobs = 1
     model.info_ = {"file": args.data, "documents": len(data.texts), "seconds": round(seconds, 1), "tab": args.tab}
     model.save(args.model)
@@ -65,7 +65,7 @@ def train(args: argparse.Namespace) -> int:
         summary["report"] = args.report
     _tell_summary(args, summary)
     if state["stopped"]:
-        tell(f"partwise topics: interrupted; the model as far as it got is in {args.model}")
+        tell(f"partwise topics: interrupted; the model trained so far is in {args.model}")
     return 130 if state["stopped"] else 0
 
 
@@ -250,7 +250,7 @@ def infer(args: argparse.Namespace) -> None:
         print("\t".join([*cells, shares]))
     empty = int((found.words == 0).sum())
     if empty:
-        warn(f"{empty} documents have no word of the vocabulary: they get what holds before anything is read")
+        warn(f"{empty} documents have no word of the vocabulary: they get the prior probabilities")
     if found.probabilities is not None and data.known:
         score = _score(model, data, model.classes_[found.probabilities.argmax(axis=1)])
         note(args, f"error {percent(score['error'])}% ({score['wrong']} of {score['documents']})")
