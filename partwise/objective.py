@@ -30,7 +30,7 @@ class TrainingData:
 
     def reweighted(self, weights: ArrayLike) -> Any:
         """The same data with weights of the instances."""
-        raise CapabilityError(f"a {type(self).__name__} cannot weigh instances: leave sample_weight out")
+        raise CapabilityError(f"a {type(self).__name__} cannot weight instances: omit sample_weight")
 
     def digest(self) -> bytes:
         """Of all that a result depends on, so that a checkpoint is not taken for that of another run."""

@@ -334,8 +334,8 @@ def test_coded_columns_are_written_as_lists_are(text: str) -> None:
     [
         ([[("a", "")]], [], " ", "sentence 0, token 0: would not be read back as 2 fields"),
         ([[("a", "A")], [("a b", "A")]], [], " ", "sentence 1, token 0: would not be read back"),
-        ([[("a\tb", "A")]], [], "\t", "would not read back"),
-        ([[("a", "A\n")]], [], "\t", "would not read back"),
+        ([[("a\tb", "A")]], [], "\t", "would not be read back"),
+        ([[("a", "A\n")]], [], "\t", "would not be read back"),
         ([[("a", "A"), ("b",)]], [], " ", "sentence 0, token 1: would not be read back as 2 fields"),
         ([[("a", 1)]], [], " ", "fields must be strings"),
         ([["ab"]], [], " ", "expected a list of rows"),

@@ -88,7 +88,7 @@ def test_constraints(parser: DependencyParser) -> None:
     pinned = parser.predict([sentence], constraints=[{word: (other, "amod")}])[0]
     assert pinned.heads[0] == other and pinned.column("deprel")[0] == "amod"
     assert pinned.fault(single_root=True) is None
-    with pytest.raises(InputError, match=r"the constraint 1: 1 is no arc"):
+    with pytest.raises(InputError, match=r"the constraint 1: 1 is not an arc"):
         parser.predict([sentence], constraints=[{1: 1}])
     with pytest.raises(InputError, match="relation 'subject' of word 1 is not in the model"):
         parser.predict([sentence], constraints=[{1: (2, "subject")}])

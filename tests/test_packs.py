@@ -301,5 +301,5 @@ def test_weights_of_sentences(text: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(found.theta_, held.theta_, rtol=0, atol=1e-8)
     with pytest.raises(InputError, match="expected one number per instance"):
         partwise.SequenceLabeler(max_passes=1).fit(made, sample_weight=weights[:-1])
-    with pytest.raises(CapabilityError, match="ShardedEG cannot weigh instances"):
+    with pytest.raises(CapabilityError, match="ShardedEG cannot weight instances"):
         partwise.SequenceLabeler(learner="eg", max_passes=1).fit(made, sample_weight=weights)

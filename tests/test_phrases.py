@@ -135,7 +135,7 @@ def test_brackets_follow_evalb() -> None:
     assert bracket_scores([double], [tree("(S (NP (NN a)))")]).matched == 2
     # a phrase of nothing but punctuation is no bracket
     assert bracket_scores([tree("(S (NN a) (X (. .)))")], [tree("(S (NN a) (. .))")]).f1 == 100.0
-    with pytest.raises(InputError, match="of other words"):
+    with pytest.raises(InputError, match="different words"):
         bracket_scores([gold], [double])
 
 

@@ -86,7 +86,7 @@ def test_sdca_certifies_the_weighted_problem() -> None:
 
 @pytest.mark.parametrize("name", [name for name, kind in LEARNERS.items() if not kind.weighs])
 def test_a_learner_that_cannot_refuses(name: str) -> None:
-    with pytest.raises(CapabilityError, match=r"cannot weigh instances\. Learners that can: .*n_slack"):
+    with pytest.raises(CapabilityError, match=r"cannot weight instances\. Learners that can: .*n_slack"):
         LEARNERS[name]().fit(problem(range(M), "svm", WEIGHTS))
 
 

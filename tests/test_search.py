@@ -205,7 +205,7 @@ class Broken(Cut):
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("nothing", r"input 0: the operators yield nothing at \(0, .\), and it is no goal"),
+        ("nothing", r"input 0: the operators yield nothing at \(0, .\), and it is not a goal"),
         ("forgets", r"the y-good test contradicts itself: \(0,\) is y-good, none of its children is"),
         ("never", r"the initial state is not y-good: \(0,\) cannot lead to the given output"),
         ("text", r"features at \(0, 1\) must be a dict or a list of names, got 'word'"),

@@ -298,7 +298,7 @@ def _check_oracle(space: Structure, outputs: Sequence[Any]) -> None:
                 raise InputError(f"{name}.argmax returned no output for instance {i}: {error}") from error
             if again.shape != found.shape or not np.allclose(again, found):
                 raise InputError(
-                    f"{name}.argmax returned parts of instance {i} that are not an output: encode(decode(parts)) differs"
+                    f"{name}.argmax returned parts of instance {i} that are not an output: encode(decode) differs"
                 )
         if score_of(scores, found) < score_of(scores, gold) - 1e-9:
             raise InputError(

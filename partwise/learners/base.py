@@ -141,7 +141,7 @@ class Learner(ABC):
                 for name, kind in LEARNERS.items()
                 if kind.weighs and kind().obstacle(problem.space, problem.loss) is None
             )
-            raise CapabilityError(f"{type(self).__name__} cannot weigh instances. Learners that can: {able}.")
+            raise CapabilityError(f"{type(self).__name__} cannot weight instances. Learners that can: {able}.")
         if reason is None and self.convex_only and not problem.convex:
             raise CapabilityError(
                 f"{type(self).__name__} needs a convex problem, and partly known gold outputs make it non-convex. "
@@ -167,7 +167,7 @@ class Learner(ABC):
         if reason is None and self.convex_only and not given.convex:
             reason = f"{type(self).__name__} needs a convex problem"
         if reason is None and getattr(given, "weights", None) is not None and not self.weighs:
-            reason = f"{type(self).__name__} cannot weigh instances"
+            reason = f"{type(self).__name__} cannot weight instances"
         if reason is not None:
             raise CapabilityError(f"{reason}. Learners of a whole sum: {able}.")
 

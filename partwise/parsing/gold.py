@@ -131,7 +131,7 @@ def constrained_trees(
         for word, want in (given or {}).items():
             head, relation = want if isinstance(want, tuple) else (want, None)
             if not (1 <= word <= n and 0 <= head <= n and head != word):
-                raise InputError(f"sentence {i}: the constraint {word}: {want!r} is no arc between its {n} words")
+                raise InputError(f"sentence {i}: the constraint {word}: {want!r} is not an arc between its {n} words")
             table[:, word - 1] = False
             table[head, word - 1] = True
             if relation is not None:

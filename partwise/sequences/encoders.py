@@ -274,8 +274,8 @@ class TemplateEncoder(Encoder):
             if self.index.context == "document":
                 warnings.warn(
                     "the model's templates look at documents (doc_title, doc_label, …), but the input has no document "
-                    "boundaries: each sentence counts as a document. Read files with -DOCSTART- lines, or train with a preset for "
-                    "sentences such as 'ner'",
+                    "boundaries: each sentence counts as a document. Read files with -DOCSTART- lines, or train with a "
+                    "preset for sentences such as 'ner'",
                     UserWarning,
                     stacklevel=4,
                 )

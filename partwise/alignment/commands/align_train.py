@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--infeasible",
         choices=("error", "nearest"),
         default="error",
-        help="what to do with gold links that the model cannot produce: raise an error, or train on as many as it can produce",
+        help="gold links that the model cannot produce: raise an error, or train on as many as it can",
     )
     group.add_argument(
         "--false-positive", metavar="C", type=float, default=1.0, help="cost of a wrong link (default: 1)"

@@ -189,7 +189,7 @@ class Search:
         """The nodes that one step leads to, less those that the search has been at by a path as good."""
         states = list(self.problem.operators(self.x, node.state))
         if not states:
-            raise InputError(f"the operators yield nothing at {node.state!r}, and it is no goal")
+            raise InputError(f"the operators yield nothing at {node.state!r}, and it is not a goal")
         found = []
         for state in states:
             active = _named(self.problem.features(self.x, state), state)
@@ -219,7 +219,9 @@ class Search:
         following = [child for node in front for child in self.children(node)]
         self.expanded += len(front)
         if self.expanded > self.limit:
-            raise InputError(f"no goal was found within {self.limit} expanded nodes; the last was {front[-1].state!r}")
+            raise InputError(
+                f"no goal was found within {self.limit} expanded nodes; the last one was {front[-1].state!r}"
+            )
         self.nodes = self.queue.enqueue(self.nodes, following)
 
     def run(self) -> Searched:

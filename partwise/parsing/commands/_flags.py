@@ -20,7 +20,7 @@ def check_flags(args: argparse.Namespace) -> None:
     if args.report is not None and not args.evaluate:
         raise UsageError("--report compares with the trees of the input: --evaluate")
     if args.nbest is not None and (args.nbest < 1 or args.evaluate or args.risk or args.probabilities):
-        raise UsageError("--nbest needs a number from 1 on, and goes without --evaluate, --risk and --probabilities")
+        raise UsageError("--nbest must be at least 1 and cannot be combined with --evaluate, --risk or --probabilities")
     for target in (args.report, None if args.output == "-" else args.output):
         if target is not None:
             check_writable(target)

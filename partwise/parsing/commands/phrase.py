@@ -28,7 +28,7 @@ partwise phrase sentences.txt --model phrases.pw --probabilities
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input", metavar="FILE", nargs="?", default="-",
-        help="one sentence per line, words separated by spaces; with --evaluate, bracketed trees (default: standard input)",
+        help="one sentence per line, with spaces between words; with --evaluate, bracketed trees (default: stdin)",
     )  # fmt: skip
     parser.add_argument("--model", "-m", metavar="FILE", help="a model of partwise phrase-train (required)")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write the trees")
@@ -51,7 +51,7 @@ def sentences(lines: Iterable[str], name: str) -> Iterator[list[str]]:
     for number, line in enumerate(lines, 1):
         words = line.split()
         if words and words[0].startswith("(") and len(words) > 1 and words[-1].endswith(")"):
-            raise InputError(f"{name}:{number}: a bracketed tree; expected words between blanks, or --evaluate")
+            raise InputError(f"{name}:{number}: a bracketed tree; expected words separated by spaces, or --evaluate")
         if words:
             yield [escaped(word) for word in words]
 
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
 
     check_flags(args)
     if args.probabilities and args.evaluate:
-        raise UsageError("--probabilities writes no trees that --evaluate could compare")
+        raise UsageError("--probabilities cannot be combined with --evaluate: it writes no trees")
     model = load_parser(args, PhraseParser, "phrase")
     args.fallbacks = 0
     stream = sys.stdin if args.input == "-" else open_text(args.input)

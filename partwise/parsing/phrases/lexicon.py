@@ -67,7 +67,7 @@ class Lexicon:
         """Count words with their tags."""
         listed = list(sentences)
         if not listed:
-            raise InputError("there are no sentences to read a lexicon off")
+            raise InputError("there are no sentences to build a lexicon from")
         counts: dict[str, Counter[int]] = {}
         for words, tags in listed:
             for word, tag in zip(words, tags, strict=True):

@@ -86,7 +86,7 @@ def bracket_scores(gold: Sequence[PhraseTree], predicted: Sequence[PhraseTree]) 
     matched = wanted = found = complete = right = words = 0
     for i, (true, guess) in enumerate(zip(gold, predicted, strict=True)):
         if true.words != guess.words:
-            raise InputError(f"{true.source or f'tree {i}'}: the predicted tree is of other words")
+            raise InputError(f"{true.source or f'tree {i}'}: the predicted tree has different words")
         counted = [tag not in PUNCTUATION for tag in true.tags]
         a, b = _brackets(true, counted), _brackets(guess, counted)
         common = (a & b).total()

@@ -33,7 +33,7 @@ def phrase_svg(tree: PhraseTree, *, marginals: Iterable[Any] | None = None, gold
     (True, 10)
     """
     if gold is not None and gold.words != tree.words:
-        raise InputError("the gold tree is of other words")
+        raise InputError("the gold tree has different words")
     known = None if marginals is None else {(c.start, c.stop, c.label): c.probability for c in marginals}
     right = None if gold is None else set(gold.constituents())
     words, tags = tree.words, tree.tags
