@@ -76,7 +76,7 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser of all commands, or of the one that the arguments name, which is quicker."""
     parser = argparse.ArgumentParser(
         "partwise",
-        description="Structured prediction: train, apply and explain models of sequences, trees, alignments and graphs.",
+        description="Structured prediction: train, apply and explain models of sequences, trees, links and graphs.",
         epilog=_EPILOG,
         formatter_class=_Formatter,
     )

@@ -50,11 +50,11 @@ LEAST_MASS = 1e-12
 
 #: How good the answer of an oracle is.
 GUARANTEES = {
-    "exact": "the optimum over all outputs; for marginals the log-partition itself",
-    "outer": "the optimum of a relaxation, an upper bound; its parts may be fractional. One that stops at a tolerance "
-    "answers with what it attained, and has a bound. For marginals an upper bound "
-    "of the log-partition that is convex in the scores and has the marginals as its gradient",
-    "inner": "an output that is attained, perhaps not the best: a lower bound. For marginals a lower bound of the "
+    "exact": "the optimum over all outputs; for marginals, the log-partition itself",
+    "outer": "the optimum of a relaxation, an upper bound; its parts may be fractional. An engine that stops at a "
+    "tolerance returns what it attained, and has a bound. For marginals, an upper bound "
+    "on the log-partition that is convex in the scores and has the marginals as its gradient",
+    "inner": "a feasible output, perhaps not the best: a lower bound. For marginals, a lower bound on the "
     "log-partition that is attained by a distribution with these marginals",
     "none": "neither a lower nor an upper bound",
 }
@@ -128,13 +128,13 @@ def work_size(space, i):
     """Length of the float64 work array that the oracles below need for instance i."""
 
 
-@oracle("argmax", "the output of largest score, eq. (7)")
+@oracle("argmax", "the output with the highest score, eq. (7)")
 @Generic
 def argmax(space, i, scores, work, parts):
     """parts ← argmax_{z ∈ Y(x_i)} scores·z; returns its score scores·parts, −inf if no output is allowed."""
 
 
-@oracle("bound", "an upper bound of the largest score, where argmax may overlook the best output or stop early")
+@oracle("bound", "an upper bound on the highest score, for an argmax that may miss the best output or stop early")
 @Generic
 def bound(space, i, scores, value, work):
     """An upper bound of max_z scores·z, given the ``value`` that ``argmax`` attained."""
@@ -146,7 +146,7 @@ def marginals(space, i, scores, work, parts):
     """parts ← E[z] under p(z) ∝ exp(scores·z); returns log Z."""
 
 
-@oracle("kbest", "the k outputs of largest score, in order")
+@oracle("kbest", "the k outputs with the highest scores, in order")
 @Generic
 def kbest(space, i, scores, work, parts, values):
     """parts[r] ← the output of rank r, values[r] ← its score; returns how many there are, ≤ len(values)."""
@@ -173,7 +173,7 @@ def marginal_entropy(space, i, parts, direction):
     """
 
 
-@oracle("slack", "the output of largest cost × (offset + score), for slack rescaling")
+@oracle("slack", "the output with the largest cost × (offset + score), for slack rescaling")
 @Generic
 def slack_argmax(space, i, scores, costs, constant, offset, work, parts):
     """parts ← argmax_z (costs·z + constant)(offset + scores·z); returns the maximum, −inf if no output is allowed.
@@ -182,7 +182,7 @@ def slack_argmax(space, i, scores, costs, constant, offset, work, parts):
     """
 
 
-@oracle("support", "the output of least score within the support of given marginals, for moves inside the polytope")
+@oracle("support", "the lowest-scoring output within the support of given marginals, for moves inside the polytope")
 @Generic
 def support_argmin(space, i, scores, mass, work, parts):
     """parts ← the output of least score whose every part has mass; returns its score, +inf if there is none.
