@@ -191,7 +191,7 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None where there is none."""
+        """Whether the target is met; None if there is none."""
         if not self.target or self.ratio is None:
             return None
         sign, bound = self.target.split()

@@ -1,9 +1,9 @@
 """How training an aligner grows with the data: dual extragradient against one quadratic program for clarabel.
 
 Machine-labelled Hansards pairs (our own HMM, both directions agreeing), the matching model, a pass of the extragradient
-learner on 500 to 5,000 pairs: CPU time an edge and pass, and what it allocates beyond the packed problem. Beside it the
-joint form, eq. (2.15) of Lacoste-Julien, on 25 to 100 pairs. clarabel allocates outside of Python, so its number is the
-growth of the process.
+learner on 500 to 5,000 pairs: CPU time per edge and pass, and what it allocates beyond the packed problem. Beside it
+the joint form, eq. (2.15) of Lacoste-Julien, on 25 to 100 pairs. clarabel allocates outside of Python, so its number
+is the growth of the process.
 
     python benchmarks/alignment_scaling.py [--raw 20000] [--passes 5] [--qp 25,50,100]
 """

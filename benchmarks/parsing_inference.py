@@ -5,9 +5,9 @@
 An unlabelled second-order model is trained on some sentences (SVM loss, dual decomposition), and held-out sentences are
 parsed by every engine on the same scores: all of them, with siblings and grandparents, by dual decomposition and by
 loopy propagation with several dampings; then with the grandparents alone, which are pairs of arcs, by dual
-decomposition, by AD³ with TREE as one factor, and by propagation on the same graph. Trees are those of largest score
-(dual decomposition), or maximum spanning trees of the relaxed solution (AD³) or of the beliefs. A tree is proved to be
-the best where the bound is within 1e-4 of its score, relatively. CPU seconds of one thread.
+decomposition, by AD³ with TREE as one factor, and by propagation on the same graph. Trees are those with the highest
+score (dual decomposition), or maximum spanning trees of the relaxed solution (AD³) or of the beliefs. A tree is proved
+to be the best where the bound is within 1e-4 of its score, relatively. CPU seconds of one thread.
 """
 
 from __future__ import annotations

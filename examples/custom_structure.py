@@ -12,7 +12,9 @@ from partwise import Hamming, Structure, StructuredClassifier
 
 
 class Run(Structure):
-    """y = (a, b), 0 ≤ a < b ≤ n: items a … b − 1. One part an item, all of them atoms, so the cost counts items."""
+    """y = (a, b), 0 ≤ a < b ≤ n: items a … b − 1. One part per item, all of them atoms, so that the cost counts
+    items.
+    """
 
     def __init__(self, X):
         self.sizes = [len(x) for x in X]
@@ -60,4 +62,4 @@ if __name__ == "__main__":
     model = StructuredClassifier(Run, features=lambda X: [x.T for x in X], learner="n_slack", C=0.1, cost=cost)
     model.fit(X, y)
     print("weights", model.theta_.round(2), "relative gap", model.result_.certificate.relative_gap)
-    print("wrong items a row", -model.score(*measure(200, seed=1)))
+    print("wrong items per row", -model.score(*measure(200, seed=1)))

@@ -30,7 +30,7 @@ def cells(context: Context) -> list[dict[str, Any]]:
         for protocol in ("one", "nine")
         for loss in ("svm", "crf")
         for learner in learners_of(loss, context)
-        # twenty times the words: only for those whose cost a pass is linear in them and who need few passes
+        # twenty times the words: only for those whose cost per pass is linear in them and who need few passes
         if protocol == "one" or learner in ("frank_wolfe", "lbfgs", "sdca")
     ]
 

@@ -26,7 +26,7 @@ _DIGEST = 32  # bytes of a checksum in front of every file
 
 
 def read(path: str) -> bytes | None:
-    """What was written; None where there is nothing, or something damaged or somebody else's."""
+    """What was written; None if there is nothing, or something damaged or somebody else's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     except OSError:

@@ -58,7 +58,7 @@ class _Cache:
         return _cache_folder.cache_dir()
 
     def _path(self, signature: Any, codegen: Any) -> str | None:
-        """Place of a compiled signature; None where there is no folder, or no telling what the code contains."""
+        """Place of a compiled signature; None if there is no folder, or no telling what the code contains."""
         folder = _cache_folder.cache_dir()
         if folder is None:
             return None

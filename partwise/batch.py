@@ -25,7 +25,7 @@ __all__ = ["Batch", "Best", "Marginals", "Ranked"]
 
 
 class Best(NamedTuple):
-    """The output of largest score of every instance."""
+    """The output with the highest score of every instance."""
 
     values: Floats  # (n,)
     parts: Floats  # (total,), one instance after another
@@ -39,7 +39,7 @@ class Marginals(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """The outputs of largest score of every instance; instance i has counts[i] ≤ k of them."""
+    """The outputs with the highest score of every instance; instance i has counts[i] ≤ k of them."""
 
     counts: NDArray[np.int64]  # (n,)
     values: Floats  # (n, k), −inf where there is no such output
@@ -166,7 +166,7 @@ class Batch:
             raise InputError(f"no output of instance {int(np.argmin(values))} has a finite score")
 
     def argmax(self, theta: Floats | Sequence[Floats]) -> Best:
-        """The output of largest score of every instance."""
+        """The output with the highest score of every instance."""
         self._need("argmax")
         best = Best(np.empty(len(self.space)), np.zeros(self.offsets[-1]))
         self._run(block_argmax, theta, *best)
@@ -174,7 +174,7 @@ class Batch:
         return best
 
     def outputs(self, theta: Floats | Sequence[Floats]) -> list[Any]:
-        """The output of largest score of every instance, decoded."""
+        """The output with the highest score of every instance, decoded."""
         parts = self.argmax(theta).parts
         return [self.space.decode(i, self.of(i, parts)) for i in range(len(self.space))]
 
@@ -191,7 +191,7 @@ class Batch:
         return found
 
     def kbest(self, theta: Floats | Sequence[Floats], k: int) -> Ranked:
-        """The k outputs of largest score of every instance, best first."""
+        """The k outputs with the highest score of every instance, best first."""
         self._need("kbest")
         if k < 1:
             raise ParameterError("k", "Batch.kbest", "at least 1", k)

@@ -328,7 +328,7 @@ def _run_cells(experiment: Experiment, context: Context, folder: Path) -> list[C
 
 
 def _read_cell(path: Path, settings: Settings) -> Cell | None:
-    """A finished cell; None where there is none, or no whole one."""
+    """A finished cell; None if there is none, or no whole one."""
     try:
         stored = json.loads(path.read_text("utf-8"))
         return Cell(settings, stored["result"], float(stored["seconds"]))

@@ -367,11 +367,11 @@ class Problem(TrainingData):
         return self.features.scores(i, theta)
 
     def argmax(self, i: int, theta: Floats) -> Floats:
-        """Parts of the output of largest score of instance i."""
+        """Parts of the output with the highest score of instance i."""
         return self.space.argmax(i, self.scores(i, theta))
 
     def kbest(self, i: int, theta: Floats, k: int) -> Floats:
-        """Parts of the k outputs of largest score of instance i."""
+        """Parts of the k outputs with the highest score of instance i."""
         return self.space.kbest(i, self.scores(i, theta), k)
 
     def digest(self) -> bytes:
@@ -417,7 +417,7 @@ class Problem(TrainingData):
         return {**self.__dict__, "_sums": None}  # scratch memory does not travel
 
     def predict(self, theta: Floats) -> list[Any]:
-        """The output of largest score of every instance."""
+        """The output with the highest score of every instance."""
         return [self.space.decode(i, self.argmax(i, theta)) for i in range(self.m)]
 
 

@@ -50,7 +50,7 @@ class TrainingCheckpoint:
         self.file.save(state)
 
     def load(self, longest: int) -> tuple[int, int, dict[str, TrainedModel], TrainedModel, Trace] | None:
-        """What was saved last; None where there is nothing to go on with."""
+        """What was saved last; None if there is nothing to go on with."""
         if not self.file.exists():
             return None
         state = self.file.load()

@@ -71,29 +71,30 @@ class WordAligner(LearnedEstimator):
         More edge features: each maps sentence pairs to {name: one (J, K) matrix per pair}. With ``n_jobs`` they are
         called in several threads at once.
     max_fertility : int
-        Largest number of links of a word in the models with F.
+        Maximum number of links per word in models with F.
     false_positive, false_negative : float
         c⁺ and c⁻ of the cost, eq. (2.10). Links that are only possible cost nothing either way.
     infeasible : {"error", "nearest"}
-        Gold alignments that the model cannot produce: an error that names pair and link, or train on the largest
-        feasible subset of their links.
+        For gold alignments that the model cannot produce: raise an error that names the pair and the link, or train on
+        the largest feasible subset of their links.
     candidates : float
-        In the models with Q: the least posterior, by any model, of a link that is considered.
+        In models with Q: the smallest posterior, under any model, of a link to be considered.
     exact : bool
-        In the models with Q: predict by an integer program, or by rounding its linear relaxation.
+        In models with Q: predict with an integer program, or by rounding its linear relaxation.
     time_limit : float, optional
-        In the models with Q: seconds for the search in one sentence pair; a :class:`SolverError` ends longer ones.
+        In models with Q: time limit per sentence pair in seconds; a :class:`SolverError` ends longer searches.
     frequent : int
-        So many most frequent words of each side have features of their own.
+        Number of most frequent words on each side that have their own features.
     lexicon_count : int
-        Words that are this frequent in the training pairs have fertility penalties of their own.
+        Words at least this frequent in the training pairs have their own fertility penalties.
     C : float, optional
         Weight of the losses. If absent, 0.01, 0.1 or 1: the one of least cross-validated error on the gold pairs, for
-        the models with Q that of the model without. If it is not better than the generative aligner by more than two
-        standard errors, :meth:`predict` returns the latter's links, after a warning. ``selection_`` has the figures.
+        the models with Q that of the model without. If that does not beat the generative aligner by more than two
+        standard errors, :meth:`predict` returns the links of the latter, after a warning. ``selection_`` has the
+        figures.
     loss, learner, max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
-        learner that keeps weights ≥ 0. Those with Q search in ``n_jobs`` processes where there are many pairs.
+        learner that keeps weights ≥ 0. Those with Q search in ``n_jobs`` processes if there are many pairs.
 
     Attributes
     ----------
@@ -194,9 +195,9 @@ class WordAligner(LearnedEstimator):
         y : gold alignments, one per pair
             Links (j, k), counted from 0, all of them sure; or (sure links, possible links).
         bitext : Bitext or pairs without links, optional
-            Raw text for the generative aligner, where no fitted one was given.
+            Raw text for the generative aligner, if no fitted one was given.
         dev : (X, y), optional
-            Held-out pairs: the pass of least error rate on them is kept.
+            Held-out pairs: the pass with the lowest error rate on them is kept.
         callbacks : of (record, θ) → True to stop
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
@@ -313,7 +314,7 @@ class WordAligner(LearnedEstimator):
         return [item for some in found for item in some]
 
     def predict(self, X: Sequence[SentencePair]) -> list[list[Link]]:
-        """The links (j, k) of every pair, in order; the generative aligner's where its own are no better."""
+        """The links (j, k) of every pair, in order; those of the generative aligner if its own are no better."""
         check_is_fitted(self, "theta_")
         if self.selection_ is not None and not self.selection_.improves:
             return self.generative_.predict(X)
@@ -327,7 +328,7 @@ class WordAligner(LearnedEstimator):
         return Outputs(search_blocks(found, jobs))
 
     def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
-        """s_jk of every possible link, one (J, K) matrix per pair: above 0 speaks for a link by itself."""
+        """s_jk of every possible link, one (J, K) matrix per pair: positive values speak for the link by itself."""
 
         def scores(parts: AlignmentFeatures) -> list[Floats]:
             batch = Batch(parts.space, parts.features)
@@ -337,9 +338,10 @@ class WordAligner(LearnedEstimator):
         return self._each(X, scores)
 
     def predict_margins(self, X: Sequence[SentencePair]) -> list[Floats]:
-        """Best score with the link minus best score without it, (J, K) a pair: > 0 where it is predicted.
+        """Best score with the link minus best score without it, (J, K) per pair: > 0 if it is predicted.
 
-        How sure the whole model is, all constraints considered. One search a possible link: for M and M+F.
+        How confident the model is, with all constraints taken into account. Takes one search per possible link; for M
+        and M+F.
         """
         if "Q" in self.model:
             raise ParameterError("model", "predict_margins", "'M' or 'M+F'", self.model)
@@ -358,7 +360,7 @@ class WordAligner(LearnedEstimator):
         return explain_link(parts, self.theta_, self.feature_names_, pair, (int(link[0]), int(link[1])), found)
 
     def score(self, X: Sequence[SentencePair], y: Sequence[Any]) -> float:
-        """1 − AER, so that more is better."""
+        """1 − AER, so that higher is better."""
         return 1.0 - alignment_scores(gold_links(as_instances(X), as_list(y)), self.predict(X)).aer
 
     # storage
@@ -398,7 +400,7 @@ class WordAligner(LearnedEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mmap: bool = False, sources: tuple[LinkSource, ...] = ()) -> Self:
-        """Read a model written by :meth:`save`. Functions are not stored: give ``sources`` as in training again."""
+        """Read a model written by :meth:`save`. Functions are not stored: pass the ``sources`` of training again."""
         stored = load_file(path, cls.kind, mmap=mmap)
         maker: Any = SimpleNamespace(kind=cls.kind, from_state=partial(cls.from_state, sources=sources))
         model: Self = restore(maker, path, stored.header, stored.arrays)

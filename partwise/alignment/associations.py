@@ -20,7 +20,7 @@ def association(together: ArrayLike, source: ArrayLike, target: ArrayLike, n: in
     Parameters
     ----------
     together, source, target : arrays
-        In how many sentence pairs both words, e and f stand.
+        The number of sentence pairs in which both words, e, and f occur.
     n : int
         Number of sentence pairs.
     measure : {"dice", "jaccard", "phi2", "llr", "pmi"}

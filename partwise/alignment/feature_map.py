@@ -84,7 +84,7 @@ class FeatureMap:
     counts : (source, target) frequencies of words
     lexicon : (source, target) words with fertility penalties of their own
     max_fertility : largest number of links of a word where the model has fertility
-    frequent : so many most frequent words of each side are told apart
+    frequent : number of most frequent words of each side that have features of their own
     candidates : where the model has pairs of links, only links that some source gives at least this value may be
         used (the quadratic program grows with them); 0 for all
     """

@@ -53,14 +53,14 @@ class GenerativeAligner(Estimator, StoredModel):
     iterations : int, or dict of model name to int
         Iterations of EM for each model. Model 2 and the HMM both start from the tables of Model 1.
     agree : bool
-        Train Model 2 and the HMM in both directions together. Model 1 agrees only where it is the ``model`` itself.
+        Train Model 2 and the HMM in both directions together. Model 1 agrees only if it is the ``model`` itself.
     null_probability : float
         p0 of a word without a partner.
     max_jump : int
         Jumps (and distances from the diagonal) of this length and more share a weight on each side.
     prior : float
-        Dirichlet prior of the translation tables (variational Bayes) where positive; 0 is maximum likelihood. Of use
-        without agreement only: 0.01 keeps rare words from collecting what nothing else explains.
+        Dirichlet prior of the translation tables (variational Bayes) if positive; 0 is maximum likelihood. Useful
+        only without agreement: 0.01 keeps rare words from collecting whatever nothing else explains.
     lowercase : bool
         Compare words in lower case.
     max_length : int or None
@@ -71,9 +71,9 @@ class GenerativeAligner(Estimator, StoredModel):
         How :meth:`predict` joins the directions: "product" of posteriors ≥ ``threshold``, or a name of
         :func:`partwise.alignment.symmetrise`, applied to the links of each direction.
     threshold : float
-        Least product of posteriors of a link; for the other methods least posterior of each direction.
+        Smallest product of posteriors of a link; for the other methods, smallest posterior in each direction.
     viterbi : bool
-        For the other methods: links of a direction are those of its best alignment, not those by posterior.
+        For the other methods: use the links of the best alignment of each direction instead of its posteriors.
     n_jobs : int or None
         Threads; −1 for all cores. The result does not depend on it.
     verbose : int
@@ -82,7 +82,7 @@ class GenerativeAligner(Estimator, StoredModel):
     ----------
     models_ : dict of model name to trained tables and jumps
     trace_ : list of dict
-        Model, iteration, log-likelihoods a word of both directions before that iteration, seconds.
+        Model, iteration, log-likelihoods per word of both directions before that iteration, seconds.
 
     Examples
     --------
@@ -311,7 +311,9 @@ class GenerativeAligner(Estimator, StoredModel):
         return LinkMatrices(values, corpus.cell_offsets, widths)
 
     def word_counts(self) -> tuple[dict[str, int], dict[str, int]]:
-        """In how many training pairs each source word and each target word stands (in lower case, if ``lowercase``)."""
+        """The number of training pairs in which each source and each target word occurs (in lower case, if
+        ``lowercase``).
+        """
         check_is_fitted(self, "models_")
         counts = (self.source_.words, self.table_.source_count), (self.target_.words, self.table_.target_count)
         return tuple(dict(zip(words, numbers.tolist(), strict=True)) for words, numbers in counts)  # type: ignore[return-value]
@@ -343,7 +345,7 @@ class GenerativeAligner(Estimator, StoredModel):
         )
 
     def score(self, X: Any, y: Any) -> float:
-        """1 − AER against gold links, so that more is better."""
+        """1 − AER against gold links, so that higher is better."""
         return 1.0 - alignment_scores(gold_links(as_instances(X), as_list(y)), self.predict(X)).aer
 
     def predict_scores(self, X: Any, model: str | None = None) -> LinkMatrices:

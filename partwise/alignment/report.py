@@ -54,11 +54,11 @@ def alignment_report(
     X, y
         Sentence pairs that it was not trained on, and their gold links: GoldLinks, links, or (sure, possible).
     train_info : mapping, optional
-        More to tell about the training, such as {"pairs": 100, "seconds": 9.5}.
-    numbers : one int a pair, optional
+        More facts about the training, such as {"pairs": 100, "seconds": 9.5}.
+    numbers : one int per pair, optional
         What to call the pairs; by default 1, 2, …
     worst, others : int
-        So many pairs with the most errors, and so many random other ones, are drawn as grids.
+        How many pairs with the most errors, and how many others at random, to draw as grids.
     """
     check_writable(path)
     gold = gold_links(X, y)

@@ -72,14 +72,14 @@ def top_weights(page: Page, weights: list[dict[str, Any]]) -> None:
 
 def likelihoods(page: Page, trace: list[dict[str, Any]]) -> None:
     """How the likelihood of raw text rose, model by model."""
-    section = page.section("training", "Learning curves", "Log-likelihood a word before each iteration of EM.")
+    section = page.section("training", "Learning curves", "Log-likelihood per word before each iteration of EM.")
     keys = [key for key in (trace[0] if trace else {}) if key not in ("model", "iteration", "seconds")]
     made = []
     for model in dict.fromkeys(line["model"] for line in trace):
         lines = [line for line in trace if line["model"] == model]
         xs = [line["iteration"] for line in lines]
         series = [charts.Series(key.replace("_", " "), xs, [line[key] for line in lines]) for key in keys]
-        title = f"{model}: log-likelihood a word"
+        title = f"{model}: log-likelihood per word"
         made.append(figure(charts.line_chart(series, title=title, x_label="iteration", y_label=title, log=False)))
     section.add(side_by_side(*made) if made else "The model holds no trace of its training.")
 

@@ -45,7 +45,7 @@ def alignment_scores(
     Parameters
     ----------
     gold : one GoldLinks per pair, or plain links, which are all sure
-    predicted : one collection of links a pair: tuples (i, j), or the rows of an (n, 2) array
+    predicted : one collection of links per pair: tuples (i, j), or the rows of an (n, 2) array
 
     Examples
     --------

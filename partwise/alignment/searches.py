@@ -21,7 +21,7 @@ Links = list[tuple[int, int]]
 
 
 def best_links(space: Structure, scores: Any) -> list[Links]:
-    """The links of the output of largest score of every instance."""
+    """The links of the output with the highest score of every instance."""
     return [list(map(tuple, links.tolist())) for links in Batch(space).outputs(scores)]
 
 

@@ -25,7 +25,7 @@ def symmetrise(forward: Iterable[Link], backward: Iterable[Link], method: str = 
         "intersection" and "union"; "grow": the intersection, and again and again those links of the union that stand
         beside a chosen one and have a word without a link so far; "grow-diag": diagonal neighbours too; "-final": then
         also each other link of a direction with a word that has none; "-final-and": only those with two such words.
-        What is added and in which order follows Moses' ``symal``.
+        Which links are added, and in which order, follows Moses' ``symal``.
 
     Examples
     --------

@@ -200,13 +200,13 @@ class LinearClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of largest score of every row."""
+        """The label with the highest score of every row."""
         best = self._all_scores(X).argmax(axis=1)
         found: NDArray[Any] = self.classes_[best]
         return found
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """log p(b | x) ∝ β·score, at the loss's own inverse temperature; 1 where that is infinite."""
+        """log p(b | x) ∝ β·score, at the inverse temperature of the loss, or 1 if that is infinite."""
         beta = make_loss(self.loss, self.learner, usual=self.usual_loss).beta
         scores = self._all_scores(X) * (beta if np.isfinite(beta) else 1.0)
         scores -= scores.max(axis=1, keepdims=True)

@@ -80,7 +80,7 @@ def builtin_names() -> list[str]:
 
 
 def find_command(name: str) -> Command | None:
-    """The command of that name, importing no other; None where there is none."""
+    """The command of that name, importing no other; None if there is none."""
     if name in _builtin():
         found: Command = importlib.import_module(_builtin()[name]).COMMAND
         return found

@@ -297,7 +297,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def add_flags(parser: argparse.ArgumentParser, settings: Iterable[Setting]) -> None:
-    """A flag for each of these; None where it is not given, so that a file can say it instead."""
+    """A flag for each of these; None if it is not given, so that a file can say it instead."""
     for setting in settings:
         choices: dict[str, Any] = {"metavar": setting.metavar, "type": KINDS[setting.kind].parse}
         if not setting.flags[0].startswith("-"):

@@ -15,7 +15,7 @@ __all__ = ["Block", "Parser"]
 
 
 class Block(NamedTuple):
-    """The token lines of a piece of a file: all their fields, row after row, and one entry a line."""
+    """The token lines of a piece of a file: all their fields, row after row, and one entry per line."""
 
     fields: list[bytes]
     lines: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""CoNLL column files: one token a line, one field a column, an empty line after each sentence.
+"""CoNLL column files: one token per line, one field per column, an empty line after each sentence.
 
 ``read_columns`` reads a whole file into integer codes, ``iter_blocks`` does so piece by piece, ``iter_columns``
 streams sentences, both in constant memory, and ``write_columns`` writes any of them back.
@@ -127,7 +127,7 @@ def iter_blocks(
 
 
 def _complete(part: Block, whole: str, document: int, inside_sentence: bool) -> int | None:
-    """Up to which of its lines a part can be handed on with all before it, or None where it must wait."""
+    """Up to which of its lines a part can be handed on with all before it, or None if it must wait."""
     if whole == "sentence" and not inside_sentence:
         return len(part.lines)
     opens = part.starts if whole == "sentence" else np.diff(part.documents, prepend=document) != 0
@@ -262,7 +262,7 @@ def write_columns(
 def _rendered_codes(
     data: Columns, extra: Sequence[object], separator: str, announced: int | None
 ) -> Iterator[str] | None:
-    """The text by blocks of sentences where all columns are coded; None where a field needs a closer look."""
+    """The text by blocks of sentences where all columns are coded; None if a field needs a closer look."""
     columns = [data.coded(c) for c in range(len(data.names))]
     for column in extra:
         if not isinstance(column, CodedColumn) or not np.array_equal(column.offsets, data.offsets):

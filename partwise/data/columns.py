@@ -1,4 +1,4 @@
-"""Sentences in columns: one string a token and column (word, tag, ...), held as integer codes.
+"""Sentences in columns: one string per token and column (word, tag, ...), held as integer codes.
 
 ``Columns`` is a data set with named columns, ``CodedColumn`` one column of it. Files of columns are read and
 written by ``partwise.data.column_files``.
@@ -106,7 +106,7 @@ def _check_coded(column: CodedColumn, what: str) -> None:
 class Sentence(list[tuple[str, ...]]):
     """The rows of one sentence, with the line it begins on and the document it is in.
 
-    ``docstart`` holds the fields of the file's ``-DOCSTART-`` line, or None where there was none so far.
+    ``docstart`` holds the fields of the file's ``-DOCSTART-`` line, or None if there was none so far.
     """
 
     __slots__ = ("docstart", "document", "line")
@@ -366,7 +366,7 @@ def new_lookup() -> dict[Any, int]:
 
 
 def column_names(names: Sequence[str] | None, width: int, owner: str) -> tuple[str, ...]:
-    """The names, "0", "1", ... where there are none; ParameterError where they do not fit."""
+    """The names, "0", "1", ... where there are none; ParameterError if they do not fit."""
     if names is None:
         return tuple(map(str, range(width)))
     if isinstance(names, str) or len(names) != width or len(set(names)) != width:

@@ -151,7 +151,7 @@ class LearnedEstimator(StoredModel, Estimator):
         ----------
         X, y : inputs and outputs, as the class describes them
         dev : (X, y), optional
-            Held-out data: the best pass on it is kept.
+            Held-out data; the best pass on it is kept.
         callbacks : functions of (record, θ), optional
             Called after every pass; True stops training.
         checkpoint : path, optional

@@ -37,7 +37,7 @@ class StructuredClassifier(LearnedEstimator):
         X → Structure: the output spaces of the instances of X. An ``argmax`` in plain Python is enough for the
         cutting planes, Frank–Wolfe and the online learners.
     features : callable, optional
-        X → Features, or a list of one matrix F_i (dim × n_parts(i)) an instance, dense or sparse. Without it X itself
+        X → Features, or a list of one matrix F_i (dim × n_parts(i)) per instance, dense or sparse. Without it X itself
         is that list.
     loss : str, Loss or (beta, gamma)
     learner : str or Learner
@@ -55,10 +55,10 @@ class StructuredClassifier(LearnedEstimator):
     learner_options : dict, optional
         More settings of the learner, such as {"tolerance": 1e-4}.
     patience : int, optional
-        With a dev set: stop after so many passes without a better score.
+        With a dev set: stop after this many passes without improvement.
     check_oracle : bool
         Before training, call the argmax of every instance once, with scores that favour the gold output: an answer
-        that is no output, or that scores less than the gold one, is an error. Switch it off for an argmax that is
+        that is not an output, or that scores less than the gold one, is an error. Switch it off for an argmax that is
         only approximate.
     random_state : int
     n_jobs : int
@@ -165,13 +165,13 @@ class StructuredClassifier(LearnedEstimator):
         return self.theta_
 
     def predict(self, X: Any) -> list[Any]:
-        """The output of largest score of every instance, as the structure's ``decode`` makes it."""
+        """The output with the highest score of every instance, as the structure's ``decode`` makes it."""
         check_is_fitted(self, "theta_")
         space, features = self._read(X)
         return Outputs(space.decode(i, z) for i, z in enumerate(self._best(space, features, self.theta_)))
 
     def _best(self, space: Structure, features: Features, theta: Floats) -> list[Floats]:
-        """The parts of the output of largest score of every instance."""
+        """The parts of the output with the highest score of every instance."""
         if len(space) and features.dim != len(theta):
             raise InputError(f"the features have {features.dim} weights; the model has {len(theta)}")
         if not len(space):
@@ -219,7 +219,7 @@ class StructuredClassifier(LearnedEstimator):
         """Read a model written by :meth:`save`. Nothing in the file is executed.
 
         A file holds weights and settings but no code, so the ``structure`` and ``features`` that the model was
-        trained with have to be given again, and so has a cost of one's own.
+        trained with have to be passed again, and so has a custom cost.
         """
         stored = load_file(path, cls.kind, mmap=mmap)
         if cost is not None:

@@ -201,7 +201,7 @@ class Vocabulary:
         return RowMatrix(offsets, indptr, np.frombuffer(entries, np.int32), data, len(numbers))
 
     def _read_known(self, sequences: Sequence[Sequence[Any]]) -> RowMatrix | None:
-        """Rows of strings in a vocabulary that does not grow, by their hashes; None where there are other rows."""
+        """Rows of strings in a vocabulary that does not grow, by their hashes; None if there are other rows."""
         ends, entries = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
         for sequence in sequences:
             found = self.read_one(sequence)
@@ -216,7 +216,7 @@ class Vocabulary:
         return RowMatrix(offsets, indptr, attributes[there], np.zeros(0), len(self.numbers))
 
     def read_one(self, sequence: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
-        """(indptr, attributes) of one sequence of rows of strings, quickly; None where it has other rows.
+        """(indptr, attributes) of one sequence of rows of strings, quickly; None if it has other rows.
 
         An unknown attribute is −1. Attributes are told apart by Python's own 64-bit hash of their strings: a dict
         would wait for memory three times per string, this table once. That two of 10⁶ attributes share a hash has

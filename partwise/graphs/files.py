@@ -26,7 +26,7 @@ FIELDS = ("nodes", "edges", "edge_features", "labels")
 def read_graphs(path: str | os.PathLike[str], *, labelled: bool = True) -> tuple[list[AttributedGraph], list[Any]]:
     """(graphs, labels) of a file of one JSON object per line; errors name the line.
 
-    Labels are None where a line has none, which is an error if ``labelled``.
+    Labels are None if a line has none, which is an error if ``labelled``.
     """
     graphs, labels = [], []
     for number, text in _lines(path):

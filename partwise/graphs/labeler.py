@@ -38,19 +38,19 @@ class GraphLabeler(LearnedEstimator):
     Parameters
     ----------
     interaction : {"associative", "full", "none"}
-        What edges may say. ``associative``: neighbours would rather agree, with a strength uᵀv that the edge features
-        u ≥ 0 and the weights v ≥ 0 decide. ``full``: a table of weights over pairs of labels for every edge feature,
+        What edges can express. ``associative``: neighbours tend to agree, with a strength uᵀv given by the edge
+        features u ≥ 0 and the weights v ≥ 0. ``full``: a table of weights over pairs of labels for every edge feature,
         of any sign. ``none``: the edges are ignored.
     inference : str
         ``auto``: with two labels and associative edges the minimum cut, which is exact; with more labels α-expansion
-        (``expansion``); with full tables an exact junction tree where it fits. Else the name of an engine of
+        (``expansion``); with full tables an exact junction tree if it fits. Otherwise the name of an engine of
         :class:`~partwise.structures.factor_graph.FactorGraph`.
     inference_options : dict, optional
         Settings of that engine.
     scale : bool
         Centre node features and scale them to deviation 1, as measured in training. A constant is always added.
     loss, learner, C, cost, max_passes, learner_options, patience, random_state, n_jobs, verbose
-        As in :class:`SequenceLabeler`. The learner must keep weights ≥ 0 where edges are associative.
+        As in :class:`SequenceLabeler`. The learner must keep weights ≥ 0 if edges are associative.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class GraphLabeler(LearnedEstimator):
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         sample_weight : (n,), optional
-            How much the loss of each graph counts: 2 is the graph twice. A learner that cannot says so.
+            How much the loss of each graph counts: 2 counts it twice. Learners that do not support this raise an error.
         """
         graphs, labels = as_list(X, "X"), as_list(y)
         given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
@@ -160,7 +160,7 @@ class GraphLabeler(LearnedEstimator):
     def problem(
         self, graphs: Sequence[AttributedGraph], labels: Sequence[Any], *, node_weights: Sequence[Any] | None = None
     ) -> Problem:
-        """The packed training problem, for learners that are called by hand; sets ``encoder_`` and ``inference_``."""
+        """The packed training problem, for calling learners directly; sets ``encoder_`` and ``inference_``."""
         if len(graphs) != len(labels):
             raise InputError(f"there are {len(graphs)} graphs but labels for {len(labels)}")
         if not len(graphs):
@@ -239,7 +239,7 @@ class GraphLabeler(LearnedEstimator):
             :mod:`partwise.structures.graphs.model`, with nodes as variables and labels as states. Needs an engine of
             factor graphs.
         inference : str, optional
-            Another inference than that of training, such as ``ad3`` for constraints on a model of cuts.
+            A different inference from that of training, such as ``ad3`` for constraints on a model of cuts.
         """
         used, space = self._ready(graphs, pinned, constraints, inference)
         found = self._decode(space, self._features(used, inference), self.theta_)
@@ -252,10 +252,10 @@ class GraphLabeler(LearnedEstimator):
         pinned: Sequence[Mapping[int, Any] | None] | None = None,
         inference: str | None = None,
     ) -> list[Any]:
-        """P(y_j = b) for every node and label, one (N, L) array per graph; a list of arrays where types differ in L.
+        """P(y_j = b) for every node and label, one (N, L) array per graph; a list of arrays if types differ in L.
 
-        As good as the inference: exact, or the beliefs of an approximation. At the loss's own inverse temperature, 1
-        where that is infinite.
+        Exact or approximate, depending on the inference. Uses the inverse temperature of the loss, or 1 if that is
+        infinite.
         """
         used, space = self._ready(graphs, pinned, None, inference)
         if "marginals" not in space.oracles:
@@ -276,7 +276,8 @@ class GraphLabeler(LearnedEstimator):
     def predict_margins(self, graphs: Sequence[AttributedGraph]) -> list[Floats]:
         """Best score with the second label minus best score with the first, one (N,) array per graph; for cuts.
 
-        Exact, all edges considered: how much the evidence at a node would have to change to turn its label.
+        Exact, with all edges taken into account: how much the evidence at a node would have to change to flip its
+        label.
         """
         used, space = self._ready(graphs, None)
         if not hasattr(space, "max_marginals"):
@@ -286,7 +287,7 @@ class GraphLabeler(LearnedEstimator):
         return [table[:, 1] - table[:, 0] for table in tables]
 
     def score(self, X: Sequence[AttributedGraph], y: Sequence[Any]) -> float:
-        """Share of the nodes with a known label that get it."""
+        """Share of the nodes with a known label that are labelled correctly."""
         check_is_fitted(self, "theta_")
         if len(X) != len(y):
             raise InputError(f"there are {len(X)} graphs but labels for {len(y)}")

@@ -28,7 +28,7 @@ CUTS = ("cut", "expansion")
 
 
 def choose_inference(encoder: GraphEncoder, wanted: str) -> str:
-    """The inference for what an encoder has found; an error where the one that is wanted cannot do it."""
+    """The inference for what an encoder has found; an error if the one that is wanted cannot do it."""
     if wanted not in ("auto", *CUTS, *ENGINES):
         raise unknown_name("inference", wanted, ["auto", *CUTS, *ENGINES])
     classes = encoder.common_classes

@@ -20,7 +20,7 @@ def n_slack_pass(
     """Over the instances order[begin:]: add the cut at θ where it is violated by more than ε, and weigh the cuts anew.
 
     Without ``seek`` no oracle is called and only the weights change. ``raw`` is C v and ``theta`` the same, clipped at
-    0 where ``signed`` (None where nothing is); they may be one array. ``totals``: Σ_i of the gaps that were
+    0 where ``signed`` (None if nothing is); they may be one array. ``totals``: Σ_i of the gaps that were
     found, max_k⁺ w_k − Σ_k α_k w_k with w the values of the cuts of i, and the number of new cuts. Returns the place
     where room ran out, or the end.
     """

@@ -216,7 +216,7 @@ class Learner(ABC):
             Where to start; zeros if absent.
         score : callable, optional
             θ → score on held-out data, higher is better. The best θ is returned, and with ``patience`` training
-            stops after so many passes without a better one.
+            stops after this many passes without improvement.
         callbacks : of (record, θ) → True to stop
         checkpoint : optional
             Continues from it if it exists, and saves to it when due. A run that had come to its end stays so.

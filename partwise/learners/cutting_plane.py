@@ -52,7 +52,7 @@ class CuttingPlane(CertifiedLearner):
         By how much a new constraint must be violated, in the units of the loss of one instance. Training stops
         when there is none, or when the gap is within ``tolerance``. If absent, it follows from ``tolerance``.
     forget : int
-        A constraint that has had no weight for so many passes is removed.
+        A constraint that has had no weight for this many passes is removed.
     """
 
     constrains: ClassVar[bool] = True

@@ -44,7 +44,7 @@ def block_pass(
     """Visits of Algorithm 4 until the pass is over or the pool of the mixtures is full; returns how many.
 
     ``mixtures`` keeps (u_i, b_i) as the only cut of instance i, sparse. ``counters``: steps k, Σ_i b_i, Σ_k k·Σ_i b_i,
-    calls of the oracle. ``raw`` is C v and ``theta`` the same, clipped at 0 where ``signed`` (None where nothing is);
+    calls of the oracle. ``raw`` is C v and ``theta`` the same, clipped at 0 where ``signed`` (None if nothing is);
     they may be one array. ``late`` (dim,) collects Σ_k W_{k−1} δ_k, with W_k = 1 + … + k, so that Σ_k k·θ_k is
     W_k θ_k − late.
     ``guide`` (dim,) gives the cuts in place of θ where it is not empty: a start from outside.
@@ -123,9 +123,9 @@ class FrankWolfe(BlockLearner):
         argmax where they promise enough (see :mod:`partwise.learners.kept_cuts`). 0 keeps the mixture alone:
         Algorithm 4 itself, which needs many more passes for a small gap.
     certify_every : int
-        The exact primal is evaluated after so many passes (it costs about half a pass), after the first and the last,
-        and whenever the sum of the block gaps lets one expect that training is over. The answer is the best
-        θ that was certified. That sum is an estimate only: its terms belong to different θ.
+        The exact primal is evaluated every so often, after this many passes (it costs about half a pass), after the
+        first and the last, and whenever the sum of the block gaps lets one expect that training is over. The answer is
+        the best θ that was certified. That sum is an estimate only: its terms belong to different θ.
     """
 
     constrains: ClassVar[bool] = True

@@ -96,7 +96,7 @@ class KernelResult:
         return [self.alpha @ column for column in columns]
 
     def predict(self, space: Structure, kernel: Kernel) -> list[Any]:
-        """The output of largest score of every instance of ``space``."""
+        """The output with the highest score of every instance of ``space``."""
         return [space.decode(j, space.argmax(j, s)) for j, s in enumerate(self.scores(space, kernel))]
 
 

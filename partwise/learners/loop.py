@@ -29,7 +29,7 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Record:
-    """One line of a trace: what is known after a pass. None where a learner does not define it."""
+    """One line of a trace: what is known after a pass. None if a learner does not define it."""
 
     step: int
     seconds: float

@@ -211,7 +211,7 @@ class ProjectedAscent(CertifiedLearner):
     Parameters
     ----------
     sweeps : int
-        At most so many sweeps per pass over the instances that still move; after them primal, dual and gap are told.
+        Maximum number of sweeps per pass over the instances that still move; then primal, dual and gap are reported.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"project"})

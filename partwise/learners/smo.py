@@ -77,12 +77,12 @@ def smo_pass(data, offsets, order, C, gamma, pairs, masses, buffers, gains, scra
 @register_learner("smo")
 @dataclass(frozen=True)
 class SMO(CertifiedLearner):
-    """Sequential minimal optimisation of the factored dual of the hinge. It keeps μ_i, a number a part.
+    """Sequential minimal optimisation of the factored dual of the hinge. It keeps μ_i, one number per part.
 
     Parameters
     ----------
     pairs : int
-        At most so many steps on an instance before the next one has its turn.
+        Maximum number of steps on an instance before moving on to the next.
     shuffle : bool
         Visit the instances in a new random order in every pass.
 

@@ -23,7 +23,7 @@ class Calibration:
     accuracy: NDArray[np.float64]
 
     def report(self) -> str:
-        """One row a bin."""
+        """One row per bin."""
         rows = ["      bin          n  confidence  accuracy"]
         for b, count in enumerate(self.counts.tolist()):
             bounds = f"({self.edges[b]:.3f}, {self.edges[b + 1]:.3f}]"

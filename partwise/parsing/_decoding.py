@@ -37,7 +37,8 @@ def _read_tree(space, i, parts, heads, labels):
 
 @kernel
 def best_trees(space, features, theta, beta, rule, start, stop, heads, labels, values):
-    """The tree of largest score of instances start:stop; with rule RISK the one with the most right arcs expected.
+    """The tree with the highest score of instances start:stop; with rule RISK the one with the most right arcs
+    expected.
 
     ``values`` gets the score. An instance without a tree of finite score keeps heads of −1.
     """

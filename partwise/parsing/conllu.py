@@ -127,7 +127,7 @@ class DependencySentence:
         return DependencySentence(self.rows, self.comments + [f"# {k} = {v}" for k, v in comments.items()], self.source)
 
     def fault(self, *, single_root: bool = False) -> str | None:
-        """Why the heads are no tree (out of range, its own head, a cycle, several roots), or None."""
+        """Why the heads do not form a tree (out of range, its own head, a cycle, several roots), or None."""
         heads, n = self.heads, len(self)
         for m, head in enumerate(heads.tolist(), 1):
             if head > n:

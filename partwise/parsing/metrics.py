@@ -60,7 +60,7 @@ def is_punctuation(form: str) -> bool:
 def attachment_scores(
     gold: Sequence[DependencySentence], predicted: Sequence[DependencySentence], *, punctuation: bool = True
 ) -> AttachmentScores:
-    """Compare trees over the same words; without ``punctuation`` such words count neither way.
+    """Compare trees over the same words; without ``punctuation``, punctuation is ignored.
 
     Examples
     --------

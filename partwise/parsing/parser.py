@@ -61,7 +61,7 @@ class DependencyParser(TreebankEstimator):
     projective : bool
         Only trees without crossing arcs (Eisner), instead of all trees (Chu–Liu/Edmonds).
     single_root : bool, optional
-        Whether exactly one word hangs from the root. If absent: whether that is so in all training trees.
+        Whether exactly one word depends on the root. If absent, whether this holds in all training trees.
     labelled : bool
         Whether relations are learned as well.
     loss, learner, C, max_passes, learner_options, patience, random_state, n_jobs, verbose
@@ -210,7 +210,7 @@ class DependencyParser(TreebankEstimator):
         ----------
         X : sequence of DependencySentence
         decoding : {"best", "risk"}
-            The tree of largest score, or the one with the most right arcs expected under the model's probabilities.
+            The tree with the highest score, or the one with the most correct arcs in expectation.
         constraints : one mapping (or None) per sentence, optional
             {word: head} or {word: (head, relation)} that the tree must have; words count from 1.
         """
@@ -223,7 +223,7 @@ class DependencyParser(TreebankEstimator):
         return Outputs(self._trees(sentences, space, self._features(sentences), self.theta_, rule))
 
     def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
-        """P(h is the head of m), (n + 1, n) per sentence with heads 0..n as rows; where ``labelled``, (n + 1, n, L)."""
+        """P(h is the head of m), (n + 1, n) per sentence with heads 0..n as rows; if ``labelled``, (n + 1, n, L)."""
         sentences = self._checked(X)
         space, features, n_labels = self._space(sentences), self._features(sentences), len(self.relations_)
         sizes = (space.lengths + 1) * space.lengths

@@ -47,9 +47,9 @@ def parsing_report(
     model : DependencyParser or SecondOrderParser, fitted
     X : sequence of DependencySentence
     train_info : mapping, optional
-        More to tell about the training.
+        More facts about the training.
     pictures : int
-        So many sentences, those with the most wrong heads, are drawn.
+        How many sentences to draw: those with the most wrong heads.
     """
     check_writable(path)
     gold = list(X)

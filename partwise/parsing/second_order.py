@@ -51,9 +51,9 @@ class SecondOrderParser(DependencyParser):
     Parameters
     ----------
     max_heads, threshold
-        Of pruning; :meth:`pruning_recall` tells how many gold arcs survive it.
+        Settings of the pruning; :meth:`pruning_recall` returns the share of gold arcs that survive.
     max_iterations : int
-        Of dual decomposition in one sentence.
+        Maximum number of iterations of dual decomposition per sentence.
     pruner_passes : int
         Passes of the first-order learner.
 
@@ -108,7 +108,7 @@ class SecondOrderParser(DependencyParser):
     ) -> Self:
         """Train the first-order model, then this one; as :meth:`DependencyParser.fit`, on complete trees only.
 
-        A first-order parser that is trained and calibrated already may be given as ``pruner``.
+        Pass a first-order parser that is already trained and calibrated as ``pruner`` to reuse it.
         """
         X = as_list(X, "X")
         for i, sentence in enumerate(X):
@@ -257,9 +257,9 @@ class SecondOrderParser(DependencyParser):
     def predict_beliefs(
         self, X: Sequence[DependencySentence], *, labelled: bool = False
     ) -> tuple[list[Floats], Propagated]:
-        """Beliefs in arcs by loopy belief propagation, and its own account: rounds, and whether it converged.
+        """Marginals of arcs by loopy belief propagation, with the number of rounds and whether it converged.
 
-        (n + 1, n) per sentence with heads 0..n as rows; where ``labelled``, (n + 1, n, L). Pruned arcs have none.
+        (n + 1, n) per sentence with heads 0..n as rows; if ``labelled``, (n + 1, n, L). Pruned arcs have none.
         """
         sentences, tables, accounts = self._checked(X), [], []
         for start in range(0, len(sentences), BLOCK):
@@ -289,11 +289,13 @@ class SecondOrderParser(DependencyParser):
         return shaped(parts if labelled else arcs, space.lengths, n_labels if labelled else None), found
 
     def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
-        """P(h is the head of m) as loopy belief propagation has it; :meth:`predict_beliefs` says where it failed."""
+        """P(h is the head of m) by loopy belief propagation; :meth:`predict_beliefs` shows where it failed to
+        converge.
+        """
         return self.predict_beliefs(X, labelled=labelled)[0]
 
     def predict_log_proba(self, X: Sequence[DependencySentence]) -> Floats:
-        """log p of the whole tree that each sentence has, by Bethe's log-partition; −inf where an arc was pruned."""
+        """log p of the whole tree that each sentence has, with the Bethe log-partition; −inf if an arc was pruned."""
         sentences, out = self._checked(X), np.full(len(X), -np.inf)
         for start in range(0, len(sentences), BLOCK):
             block = sentences[start : start + BLOCK]
@@ -361,7 +363,7 @@ class SecondOrderParser(DependencyParser):
     def explain(
         self, sentence: DependencySentence, word: int, head: int | None = None, rival: int | None = None
     ) -> Any:
-        """By the first-order model."""
+        """An explanation by the first-order model."""
         (sentence,) = self._checked([sentence])
         return self.pruner_.explain(sentence, word, head, rival)
 

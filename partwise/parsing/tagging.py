@@ -16,7 +16,7 @@ __all__ = ["TagPredictor"]
 
 
 class TagPredictor:
-    """Replaces columns of sentences by what labellers of words predict.
+    """Replaces columns of sentences by the predictions of taggers.
 
     Lemmas become words in lower case, and the columns that are not predicted ``_``: nothing gold is left.
 

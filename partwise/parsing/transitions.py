@@ -54,11 +54,11 @@ class TransitionParser(SearchedEstimator, TreebankEstimator):
     min_count : int
         Forms and lemmas seen less often are unknown words.
     patience : int, optional
-        With held-out sentences: stop after so many passes without a better score.
+        With held-out sentences: stop after this many passes without improvement.
     learner_options : dict, optional
         More settings of LaSO.
     n_jobs : int
-        Threads of a prediction; −1 for all cores.
+        Number of threads in prediction; −1 for all cores.
     verbose : int
         1 shows progress on standard error.
 

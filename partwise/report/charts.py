@@ -205,7 +205,7 @@ def bar_chart(
     top: float | None = None,
     width: float = 540,
 ) -> Html:
-    """Horizontal bars from 0, one a name; negative ones run to the left in the other colour.
+    """Horizontal bars from 0, one per name; negative ones run to the left in the other colour.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def reliability_diagram(
 
 
 def _histogram(x: Axis, edges: Sequence[float], counts: Sequence[int], top: float, bottom: float) -> list[Html]:
-    """Counts on a logarithmic scale: one pixel column a bin, from a half up so that single ones are seen."""
+    """Counts on a logarithmic scale: one pixel column per bin, from a half up so that single ones are seen."""
     y = Axis(0.5, max([10, *counts]) * 1.2, bottom, top, log=True)
     parts = [_text(x.start, top - 6, "how many (logarithmic)", "name")]
     for k in range(0, 1 + math.floor(math.log10(y.high))):

@@ -125,7 +125,7 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number with so many significant digits and a true minus sign; a dash where there is none.
+    """A number with this many significant digits and a true minus sign; a dash for None.
 
     Examples
     --------

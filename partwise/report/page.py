@@ -120,7 +120,7 @@ class Page:
         return Html(f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{body}\n</html>\n')
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, whole or not at all; StorageError where that fails."""
+        """Write the page to a file, whole or not at all; StorageError if that fails."""
         check_writable(path)
         name = os.fspath(path)
         content = self.render().encode("utf-8", "replace")
@@ -158,7 +158,7 @@ def table(
     Parameters
     ----------
     align : str
-        "l" or "r" a column; by default the first is set left, the others right.
+        "l" or "r" for each column; by default the first is aligned left, the others right.
     total : sequence, optional
         A last row that sorting leaves in place.
     """

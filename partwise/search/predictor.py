@@ -35,7 +35,7 @@ class SearchPredictor(SearchedEstimator):
     limit : int
         The largest number of nodes that a prediction may expand.
     patience : int, optional
-        With a dev set: stop after so many passes without a better score.
+        With a dev set: stop after this many passes without improvement.
     n_jobs : int
         Processes of a prediction; −1 for all cores. Problem and inputs must be picklable.
     verbose : int

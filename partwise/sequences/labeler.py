@@ -57,10 +57,10 @@ class SequenceLabeler(OneByOne, ChainWeights):
     Parameters
     ----------
     templates : str, list of str or Templates, optional
-        Reads token columns: a preset ("chunking", "ner", "pos"), template lines or text. Without it X holds the
-        features themselves.
+        How to read token columns: a preset (\"chunking\", \"ner\", \"pos\"), template lines or text. Without it, X
+        holds the features themselves.
     columns : tuple of str, optional
-        Names of the columns where X is lists of token tuples.
+        Names of the columns, if X holds lists of token tuples.
     loss : {"crf", "svm", "softmax_margin", "perceptron", "slack_svm", "risk", "ramp"}, Loss or (beta, gamma), optional
         "crf" if absent; for the perceptron learner, its own.
     learner : {"lbfgs", "dca", "sgd", "mira", "n_slack", "one_slack", "frank_wolfe", "sdca", …} or Learner
@@ -70,21 +70,22 @@ class SequenceLabeler(OneByOne, ChainWeights):
     max_passes : int, optional
         The learner's own default if absent.
     order : int
-        k, how many previous labels a transition sees; the transitions of all lower orders have weights too.
+        k, the number of previous labels in a transition; transitions of lower orders have weights, too.
     scheme : {"IOB2", "IOBES", …}, optional
-        Labels are tags of this scheme; sequences that break it are never predicted nor trained on.
+        The labels are tags of this scheme; sequences that violate it are never predicted or trained on.
     repair : bool
-        Whether labels that are ill-formed in the scheme are replaced, with a warning that counts them, or are an error.
+        Whether to repair labels that are ill-formed in the scheme, with a warning that counts them, or to raise an
+        error.
     cost : Cost, or a function of (X, y) that returns one, optional
         What losses with γ > 0 count; Hamming if absent.
     features : {"observed", "all"}
         Weights for the (attribute, label) pairs seen in training, or for all of them.
     min_count : int
-        Attributes seen less often are dropped.
+        Attributes that occur less often are dropped.
     hashing : int, optional
         With templates: hash attributes to this many bits instead of keeping a vocabulary.
     patience : int, optional
-        With a dev set: stop after so many passes without a better score.
+        With a dev set: stop after this many passes without improvement.
     learner_options : dict, optional
         More settings of the learner, such as {"eta": 0.1}.
     random_state : int
@@ -173,14 +174,15 @@ class SequenceLabeler(OneByOne, ChainWeights):
         y : one sequence of labels each
             None stands for an unknown label, a set for one of several.
         dev : (X, y), optional
-            Held-out data: the best pass on it is kept.
+            Held-out data; the best pass on it is kept.
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         engine : dask.distributed.Client, its address, or "local"; optional
             Train on the workers of a cluster. X may also be a pack (see :func:`partwise.pack`) or its path, with y
             left out, or a generator of sequences, which is packed first: neither need fit into memory.
         sample_weight : (n,), optional
-            How much the loss of each sequence counts: 2 is the sequence twice. A learner that cannot says so.
+            How much the loss of each sequence counts: 2 counts it twice. Learners that do not support this raise an
+            error.
         """
         given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
         return self._fit(X, y, dev=dev, engine=engine, **given)
@@ -302,7 +304,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
 
         Parameters
         ----------
-        constraints : one {position: label or set of labels} a sequence, optional
+        constraints : one {position: label or set of labels} per sequence, optional
             Pins labels, for example [{0: "B-PER", -1: {"O", "I-LOC"}}].
         """
         check_is_fitted(self, "theta_")
@@ -327,7 +329,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
     def predict_marginals(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
         """P(y_t = b | x) for every position t and label b: one (T, L) array per sequence, columns as ``classes_``.
 
-        At the loss's own inverse temperature β; a loss with β = ∞ defines no distribution, and 1 is used.
+        Uses the inverse temperature β of the loss; a loss with β = ∞ defines no distribution, so β = 1 is used.
         """
         check_is_fitted(self, "theta_")
         rows = self._read(X)
@@ -379,7 +381,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
         return predict_spans(space, features, self.theta_, self._beta, best, wanted, jobs)
 
     def score(self, X: Any, y: Any) -> float:
-        """Chunk F1 where the labels are tags of chunks (O, B-…, I-…), else token accuracy."""
+        """Chunk F1 if the labels are chunk tags (O, B-…, I-…), otherwise token accuracy."""
         return self._score(_as_lists(y), self.predict_coded(X))
 
     def _score(self, truth: Any, predicted: CodedColumn) -> float:

@@ -76,7 +76,9 @@ class Letters:
 
 
 def read_letters(path: str | os.PathLike[str]) -> Letters:
-    """The data set from ``letter.data`` (also gzipped), one letter a line, or from an .npz of the arrays of Letters."""
+    """The data set from ``letter.data`` (also gzipped), one letter per line, or from an .npz of the arrays of
+    Letters.
+    """
     file = Path(path)
     if not file.is_file():
         raise InputError(f"{file} is missing; it is {ORIGIN}")

@@ -20,7 +20,7 @@ SHOWN = 12  # contributions of an explanation that are listed one by one
 
 
 def choose(wrong: NDArray[np.int64], most: int | None) -> NDArray[np.int64]:
-    """At most so many of the sentences, spread evenly over the data.
+    """At most this many of the sentences, spread evenly over the data.
 
     Examples
     --------

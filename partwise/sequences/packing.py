@@ -70,7 +70,7 @@ def pack(
         Of the files: the column to learn (default: the last), what is between columns, what begins a comment, and the
         encoding.
     shard_tokens : int
-        About how many tokens a shard holds.
+        Approximate number of tokens per shard.
     workers : int
         Processes that read and encode.
 

@@ -44,12 +44,12 @@ def sequence_report(
     X, y
         Sequences that it was not trained on, and their labels.
     train_info : mapping, optional
-        More to tell about the training, such as {"sentences": 8936, "tokens": 211727, "seconds": 9.5}.
+        More facts about the training, such as {"sentences": 8936, "tokens": 211727, "seconds": 9.5}.
     max_errors : int or None
-        At most so many of the sentences with a wrong label are listed, spread evenly over the data; None
+        Maximum number of sentences with a wrong label to list, spread evenly over the data; None
         for all.
     words : one sequence of strings each, optional
-        What to show as the tokens where X does not hold words.
+        What to show as the tokens if X does not hold words.
     """
     check_writable(path)
     found = Evaluation.of(model, X, y)
@@ -80,7 +80,7 @@ def sequence_report(
 
 
 def transitions(model: Any, labels: list[str]) -> dict[str, Any]:
-    """The weights of label pairs, and which of them the tag scheme allows; None where there is no scheme."""
+    """The weights of label pairs, and which of them the tag scheme allows; None if there is no scheme."""
     scheme = getattr(model, "scheme", None)
     allowed = None if scheme is None else legal_transitions(labels, scheme).allowed
     return {"labels": labels, "weights": model.transition_weights(), "allowed": allowed}

@@ -31,10 +31,9 @@ __all__ = ["StackedLabeler", "with_column"]
 class StackedLabeler(StoredModel, Estimator):
     """y = second(x, first(x)): the labels of a first stage are a column that the second stage's templates read.
 
-    A word that is hard in one sentence is often easy in another, where a title or a full name goes before
-    it. The second stage sees, through ``doc_label``, what the first one said there. What the
-    first stage says of its own training data is too good to learn from, so the second is trained on labels
-    found by cross-validation over documents (jackknifing).
+    A word that is ambiguous in one sentence is often clear in another, where a title or a full name precedes it.
+    Through ``doc_label``, the second stage sees the first stage's labels there. Since the first stage is too good on
+    its own training data, the second is trained on labels obtained by cross-validation over documents (jackknifing).
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ class StackedLabeler(StoredModel, Estimator):
     folds : int
         Parts of the cross-validation. Documents are never divided, unless there are fewer of them than folds.
     column : str
-        What the second stage's templates call the first stage's labels.
+        The name of the first stage's labels in the templates of the second.
     random_state : int
         Which documents are in which part.
 
@@ -110,7 +109,7 @@ class StackedLabeler(StoredModel, Estimator):
         callbacks : of (record, θ) → True to stop
             Called in the second stage.
         checkpoint : path, optional
-            Every fit keeps its state in a file whose name begins with this.
+            Every fit saves its state in a file whose name begins with this.
         sample_weight : (n,), optional
             How much the loss of each sequence counts, in both stages.
         """
@@ -216,7 +215,7 @@ class StackedLabeler(StoredModel, Estimator):
         return self._fitted().predict_spans(self._read(X), scheme)
 
     def score(self, X: Any, y: Any) -> float:
-        """Chunk F1 where the labels are tags of chunks, else token accuracy."""
+        """Chunk F1 if the labels are chunk tags, otherwise token accuracy."""
         return self._fitted().score(self._read(X), y)
 
     @property

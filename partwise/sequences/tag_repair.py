@@ -106,7 +106,7 @@ def repair_report(sentences: Sentences, scheme: str, examples: int = 3) -> Repai
 def well_formed(sentences: Sentences, scheme: str, *, repair: bool = True, path: str = "") -> RepairReport:
     """``repair_report`` of labels to learn from, which are meant to be tags of this scheme.
 
-    InputError where they are rather tags of another scheme, and without ``repair`` where a single one is ill-formed.
+    InputError if they are rather tags of another scheme, and without ``repair`` where a single one is ill-formed.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def detect_scheme(sentences: Sentences, tolerance: float = SLIPS) -> str:
     """The scheme in which the fewest tags are ill-formed, at most ``tolerance`` of those inside chunks.
 
     Real data has slips (two needless B tags in the CoNLL-2003 training set), hence a tolerance; they
-    still have to be repaired before ``convert``. InputError where no scheme fits, or where there is no
+    still have to be repaired before ``convert``. InputError if no scheme fits, or where there is no
     chunk at all.
 
     Examples

@@ -121,7 +121,7 @@ class Reading(NamedTuple):
 
 
 def read_tags(sentences: Sentences, scheme: str) -> Reading:
-    """The role of every token, ill-formed or not; InputError where a tag is none of any scheme."""
+    """The role of every token, ill-formed or not; InputError if a tag is none of any scheme."""
     column = encode(sentences, "tags")
     codes, vocab, offsets = column
     types: dict[str, int] = {"": 0}
@@ -154,7 +154,7 @@ def read_tags(sentences: Sentences, scheme: str) -> Reading:
 
 
 def read_well_formed(sentences: Sentences, scheme: str) -> Reading:
-    """``read_tags``, but InputError where a tag is ill-formed."""
+    """``read_tags``, but InputError if a tag is ill-formed."""
     reading = read_tags(sentences, scheme_name(scheme))
     if reading.wrong.any():
         token = int(np.argmax(reading.wrong))
@@ -191,7 +191,7 @@ def write_tags(reading: Reading, scheme: str) -> CodedColumn:
 
 
 def split_tag(tag: str, scheme: str) -> tuple[str, str] | None:
-    """Letter and type of a tag, or None where it is no chunk tag."""
+    """Letter and type of a tag, or None if it is no chunk tag."""
     letter, hyphen, kind = tag.partition("-")
     letters = tuple("BILU" if scheme == "BILOU" else "BIES")
     known = tag == "O" or (letter in letters and bool(hyphen) == bool(kind))

@@ -1,4 +1,4 @@
-"""Chunk tags: the spans of a sentence written as one tag a token, and back.
+"""Chunk tags: the spans of a sentence written as one tag per token, and back.
 
 A chunk of type X over several tokens, over one token, and right after another chunk of type X:
 
@@ -91,7 +91,7 @@ class Transitions(NamedTuple):
 
 
 def spans(tags: Sequence[str], scheme: str) -> list[Span]:
-    """The chunks of one sentence, in order; InputError where a tag is ill-formed.
+    """The chunks of one sentence, in order; InputError if a tag is ill-formed.
 
     For a corpus, ``span_table`` is many times faster.
 
@@ -146,21 +146,21 @@ def tags_from_spans(spans: Iterable[tuple[int, int, str]], length: int, scheme: 
 
 
 def check(tags: Sequence[str], scheme: str) -> None:
-    """Nothing where the tags of one sentence are well-formed, else InputError that names the first wrong one.
+    """Raise an InputError that names the first ill-formed tag of a sentence, if there is one.
 
     Examples
     --------
     >>> check(["O", "I-PER"], "IOB2")  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
         ...
-    partwise.exceptions.InputError: sentence 0, token 1: I-PER where B-PER belongs (only token of a chunk in
+    partwise.exceptions.InputError: sentence 0, token 1: I-PER should be B-PER (only token of a chunk in
     IOB2); repair_report counts and replaces such tags
     """
     read_well_formed([tags], scheme)
 
 
 def convert(tags: Sequence[str], source: str, target: str) -> list[str]:
-    """The same chunks in another scheme; InputError where a tag is ill-formed in ``source``.
+    """The same chunks in another scheme; InputError if a tag is ill-formed in ``source``.
 
     Examples
     --------

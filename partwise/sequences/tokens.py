@@ -26,7 +26,7 @@ class Pair(NamedTuple):
 
 
 def align(gold: Tags, predicted: Tags) -> Pair:
-    """Both taggings in one coding; InputError where they are not of the same tokens."""
+    """Both taggings in one coding; InputError if they are not of the same tokens."""
     a, b = encode(gold, "gold"), encode(predicted, "predicted")
     if len(a.offsets) != len(b.offsets):
         raise InputError(f"{len(a.offsets) - 1} gold sentences, but {len(b.offsets) - 1} predicted ones")

@@ -111,7 +111,7 @@ def digest_of(data: bytes | memoryview) -> bytes:
 
 
 def file_name(path: Path) -> str:
-    """The path as a string; ParameterError where it cannot be one."""
+    """The path as a string; ParameterError if it cannot be one."""
     name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
     if not name or "\0" in name:
         raise ParameterError("path", "storage", "a file name", path)

@@ -36,7 +36,7 @@ def pack_strings(strings: Iterable[str]) -> tuple[Array, Array]:
 
 
 def unpack_strings(data: Array, offsets: Array) -> list[str]:
-    """The strings that ``pack_strings`` packed; StorageError where the arrays are not such."""
+    """The strings that ``pack_strings`` packed; StorageError if the arrays are not such."""
     if data.dtype != np.uint8 or data.ndim != 1 or offsets.dtype != np.int64 or offsets.ndim != 1:
         raise StorageError(f"strings: expected uint8 and int64 vectors, got {data.dtype} and {offsets.dtype}")
     if not offsets.size or offsets[0] != 0 or offsets[-1] != data.size or (offsets[1:] < offsets[:-1]).any():

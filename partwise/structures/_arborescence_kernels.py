@@ -46,7 +46,7 @@ def _arc_matrix(space, i, work):
 
 @kernel
 def best_tree(space, arcs, heads):
-    """heads ← the best tree of arcs[h, m], projective or not; False where there is none."""
+    """heads ← the best tree of arcs[h, m], projective or not; False if there is none."""
     if space.projective:
         return eisner(arcs, space.single_root, heads)
     return edmonds(arcs, space.single_root, heads)

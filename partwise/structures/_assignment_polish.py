@@ -19,7 +19,7 @@ LOW = -1e6  # stands for −inf, which an interior point cannot take; such parts
 
 
 def nearest_point(program: Program) -> tuple[Floats, Floats, Floats] | None:
-    """(links, fertilities, pairs) of the point of the polytope nearest to the scores; None where no pair matters.
+    """(links, fertilities, pairs) of the point of the polytope nearest to the scores; None if no pair matters.
 
     Links that cannot leave 0 are left out: a point with x_e > 0 is no nearer than the one without e and its pairs,
     if p_e with all that its pairs can add is ≤ 0. The longer side orders the links, which keeps the band narrow.
@@ -90,8 +90,9 @@ def _polish(
     """The point nearest to p with the active constraints as equations, if it is in the polytope and no worse than v.
 
     Bounds and w ≤ x make parts equal to 0, to 1 or to each other; what is left is a least-squares problem in such
-    classes with one equation a tight word (and one a pair with w = x_e + x_f − 1). If the nearest point of the polytope
-    satisfies the equations, this is it. A constraint with slack and multiplier both 0 may be taken as active or not.
+    classes with one equation per tight word (and one per pair with w = x_e + x_f − 1). If the nearest point of the
+    polytope satisfies the equations, this is it. A constraint with slack and multiplier both 0 may be taken as active
+    or not.
     """
     size, n, n_pairs = len(p), len(rows), len(first)
     n_nodes = size - n - n_pairs

@@ -93,7 +93,7 @@ def _part_count(space, i):
 
 @work_size.register(ChainSpace)
 def _work_size(space, i):
-    # masked scores and their exponentials; a forward and a backward row a position, one row between
+    # masked scores and their exponentials; a forward and a backward row per position, one row between
     length = space.offsets[i + 1] - space.offsets[i]
     return 2 * part_count(space, i) + (2 * length + 1) * state_count(space, space.order)
 

@@ -15,7 +15,7 @@ def _support_argmin(space, i, scores, mass, work, parts):
     """Viterbi on the negative scores, −inf where there is no mass. Untied chains only."""
     n = part_count(space, i)
     length = space.offsets[i + 1] - space.offsets[i]
-    # behind what Viterbi uses of the work: masked scores, then one row a position
+    # behind what Viterbi uses of the work: masked scores, then one row per position
     start = n + length * state_count(space, space.order)
     inside = work[start : start + n]
     for r in range(n):

@@ -145,7 +145,7 @@ def tree_score(lay, tree, arc_scores, scores):
 
 @kernel
 def _spanning(lay, weights, single_root, dense, heads, tree):
-    """tree[m] ← the arc into m in the best arborescence of the candidate arcs; False where there is none."""
+    """tree[m] ← the arc into m in the best arborescence of the candidate arcs; False if there is none."""
     dense[:, :] = -np.inf
     for a in range(weights.shape[0]):
         dense[lay.heads[a], lay.modifiers[a]] = weights[a]

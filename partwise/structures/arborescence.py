@@ -1,4 +1,4 @@
-"""Arborescence: trees over the words of a sentence, one head and one label a word."""
+"""Arborescence: trees over the words of a sentence, one head and one label per word."""
 
 from __future__ import annotations
 

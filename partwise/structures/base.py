@@ -188,7 +188,7 @@ class Structure(ABC):
         raise self._lacks("decode")
 
     def argmax(self, i: int, scores: Floats) -> Floats:
-        """The parts of the output of largest score."""
+        """The parts of the output with the highest score."""
         raise self._lacks("argmax")
 
     def bound(self, i: int, scores: Floats) -> float:
@@ -220,7 +220,7 @@ class Structure(ABC):
         raise self._lacks("marginals")
 
     def kbest(self, i: int, scores: Floats, k: int) -> Floats:
-        """The parts of the k outputs of largest score, best first, shape (≤ k, n_parts(i))."""
+        """The parts of the k outputs with the highest score, best first, shape (≤ k, n_parts(i))."""
         raise self._lacks("kbest")
 
     def sample(self, i: int, scores: Floats, size: int, rng: np.random.Generator) -> Floats:
@@ -244,7 +244,7 @@ class Structure(ABC):
         raise self._lacks("marginal_entropy")
 
     def support(self, i: int, scores: Floats, mass: Floats) -> Floats:
-        """The parts of the output of least score among those whose every part has mass > 0."""
+        """The parts of the output with the lowest score among those whose every part has mass > 0."""
         raise self._lacks("support")
 
     def gibbs(self, i: int, mass: Floats) -> Floats:

@@ -211,7 +211,7 @@ class Chain(CompiledStructure):
     def _encode(
         self, offsets: NDArray[np.int64], labels: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
-        """Two parts a position (label, transition), one at the first; vectorised over the data set."""
+        """Two parts per position (label, transition), one at the first; vectorised over the data set."""
         n, k = self.n_labels, self.order
         lengths = np.diff(offsets)
         position = np.arange(len(labels)) - np.repeat(offsets[:-1], lengths)

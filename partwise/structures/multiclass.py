@@ -66,7 +66,7 @@ def masked(space, i, scores, work):
 
 @kernel
 def _best(s, n):
-    """The first of the labels of largest score; −1 where all are −inf."""
+    """The first of the labels with the highest score; −1 where all are −inf."""
     best, top = -1, -np.inf
     for b in range(n):
         if s[b] > top:

@@ -185,7 +185,7 @@ def slack_argmax(space, i, scores, costs, constant, offset, work, parts):
 @oracle("support", "the lowest-scoring output within the support of given marginals, for moves inside the polytope")
 @Generic
 def support_argmin(space, i, scores, mass, work, parts):
-    """parts ← the output of least score whose every part has mass; returns its score, +inf if there is none.
+    """parts ← the output with the lowest score whose every part has mass; returns its score, +inf if there is none.
 
     Registered only where nonnegative parts and linear equations describe the marginal polytope: there
     μ + ε(z⁺ − z⁻) stays inside for any output z⁺ as long as no part of z⁻ goes below 0.

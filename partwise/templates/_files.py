@@ -37,7 +37,7 @@ class TemplateFile:
 
 @dataclass(frozen=True, eq=False)
 class WordList(TemplateFile):
-    """Entries of one or more tokens, an entry a line, with one blank between tokens."""
+    """Entries of one or more tokens, one entry per line, with one space between tokens."""
 
     @classmethod
     def read(cls, path: str) -> WordList:

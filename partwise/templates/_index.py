@@ -215,7 +215,7 @@ class TemplateIndex:
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> TemplateIndex:
-        """What ``to_state`` gave; a StorageError or a FormatError where it is something else."""
+        """What ``to_state`` gave; a StorageError or a FormatError if it is something else."""
         text, splits = header.get("templates"), header.get("splits")
         min_count, hashing = header.get("min_count"), header.get("hashing")
         if not isinstance(text, str) or type(min_count) is not int or not isinstance(splits, list):

@@ -76,7 +76,7 @@ class Piece(NamedTuple):
 
 
 class Template(NamedTuple):
-    """The pieces that make one attribute a token."""
+    """The pieces that make one attribute per token."""
 
     pieces: tuple[Piece, ...]
 

@@ -216,7 +216,7 @@ def _column_of(value: Value, columns: list[str]) -> int:
 def _place(
     value: Value, columns: list[str], values: list[list[Value]], capitals: list[Value]
 ) -> tuple[int, int] | None:
-    """(column, place in its rows) of a value, or (−1, number of a flag); None where a sentence does not tell it."""
+    """(column, place in its rows) of a value, or (−1, number of a flag); None if a sentence does not tell it."""
     if value.function in _FLAGS:
         return -1, _FLAGS[value.function]
     if value.function == "all_caps" and _of_words(value.inner[0]):

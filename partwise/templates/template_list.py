@@ -1,6 +1,6 @@
 """Templates: a small language that says which attributes a token has.
 
-A template set is text, one template a line::
+A template set is text, one template per line::
 
     word[-2..2]                 # the word, and two to either side: five templates
     word[-1] word[0]            # two words together

@@ -100,7 +100,7 @@ class StateMixin(StoredModel):
         return estimator
 
     def _check_state(self) -> None:
-        """Raise StorageError where the restored arrays do not fit together."""
+        """Raise StorageError if the restored arrays do not fit together."""
 
     def _check_shapes(self, expected: dict[str, tuple[int | None, ...]]) -> None:
         for name, shape in expected.items():

@@ -128,7 +128,7 @@ def encode_labels(
     (array(['a', 'b'], dtype='<U1'), array([ 1, -1,  0]))
     """
     if y is None:
-        raise InputError("DiscLDA needs labels: pass y, with None where a document has no label")
+        raise InputError("DiscLDA needs labels: pass y, with None if a document has no label")
     labels = list(y)
     if len(labels) != n_documents:
         raise InputError(f"got {len(labels)} labels for {n_documents} documents")

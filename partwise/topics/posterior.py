@@ -31,7 +31,7 @@ class ClassPosterior(NamedTuple):
     """Estimates for D documents and C classes over L prior topics.
 
     probabilities: (D, C) of p(y | w_d); errors: (D, C), their standard errors; log_ratios: (D, C),
-    log Z_c/Z_reference up to a constant a document; ratio_errors: (D, C); topic_counts: (D, C, L),
+    log Z_c/Z_reference up to a constant per document; ratio_errors: (D, C); topic_counts: (D, C, L),
     n̂_l^{(d)}(y) of eq. 4.29.
     """
 

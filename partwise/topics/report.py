@@ -46,7 +46,7 @@ def topic_report(
     texts, labels
         Documents, best ones that the model was not fitted to, and their classes, None where unknown.
     most_points : int
-        At most so many documents are drawn on the maps, spread evenly over the data.
+        Maximum number of documents on the maps, spread evenly over the data.
     compare : bool
         Put the map of an LDA with as many topics, fitted to the same documents, beside the map of DiscLDA
         (Figures 4.5, 4.6, 4.8).

@@ -22,7 +22,7 @@ def curves(page: Page, data: dict[str, Any]) -> None:
     if data["trace"]:
         x = [entry["iteration"] for entry in data["trace"]]
         y = [entry["log_likelihood"] for entry in data["trace"]]
-        name = "log-likelihood a token"
+        name = "log-likelihood per token"
         made.append(
             charts.line_chart([charts.Series(name, x, y)], title=name, x_label="sweep", y_label=name, log=False)
         )

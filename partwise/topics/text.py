@@ -75,7 +75,7 @@ class CountText(StateMixin, TransformerMixin, BaseEstimator):
     stop_words : "english", iterable of str or None
         Words to leave out; "english" is ``partwise.topics.stopwords.STOP_WORDS``, function words mostly.
     min_documents, min_count : int
-        Keep words found in at least so many documents, and at least so many times.
+        Keep words that occur in at least this many documents, and at least this many times.
     max_documents : float
         Leave out words found in more than this share of the documents.
     max_words : int or None

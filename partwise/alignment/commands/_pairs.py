@@ -83,7 +83,7 @@ def read_pairs(files: Sequence[str]) -> NamedPairs:
 
 
 def read_gold(path: str, pairs: NamedPairs) -> list[GoldLinks]:
-    """Gold links: a NAACL ``.wa`` file, whose lines begin with a number, or a line of Pharaoh links a pair."""
+    """Gold links: a NAACL ``.wa`` file, whose lines begin with a number, or one line of Pharaoh links per pair."""
     from partwise.alignment.link_files import GoldLinks, read_naacl_links, read_pharaoh
 
     check_files([path])
@@ -126,7 +126,7 @@ def render(
     links: Sequence[Sequence[Link]],
     scores: Sequence[Any] | None = None,
 ) -> str:
-    """Links as text: ``0-0 1-2`` lines, NAACL lines (from 1), or an object a pair; with scores where they are given."""
+    """Links as text: ``0-0 1-2`` lines, NAACL lines (from 1), or one object per pair; with scores if they are given."""
     out = io.StringIO()
     for i, (number, found) in enumerate(zip(numbers, links, strict=True)):
         values = None if scores is None else [float(scores[i][j, k]) for j, k in found]

@@ -166,7 +166,7 @@ def show_trace(trace: list[dict[str, Any]], every: bool) -> None:
 
 
 def show_weights(weights: dict[str, Any]) -> None:
-    """The strongest weights a label, and the strongest transitions."""
+    """The strongest weights of each label, and the strongest transitions."""
     print(
         f"\n{weights['weights']} weights ({weights['nonzero']} not zero, norm {weights['norm']:.4g}) "
         f"of {weights['attributes']} attributes"

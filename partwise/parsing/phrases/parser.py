@@ -60,7 +60,7 @@ class RankedTree:
 class PhraseParser(TreebankEstimator):
     """argmax over trees y of Σ θ·f(x, A, i, j) + Σ θ·f(x, A → B C, i, m, j): Bartlett et al. (2004), Example 2.
 
-    A grammar is read off the trees; its rules have features of the words around their borders instead of
+    The grammar is extracted from the trees; its rules have features of the words around their borders instead of
     probabilities. A coarse pass with the plain grammar drops unlikely spans first; in training, one that has not seen
     the sentence.
 
@@ -71,7 +71,7 @@ class PhraseParser(TreebankEstimator):
     threshold : float
         Posterior below which the coarse pass drops a symbol over a span.
     folds : int
-        Into how many folds training trees are divided for the coarse pass; 1: it has seen them all.
+        Number of folds of the training trees for the coarse pass; with 1, it has seen them all.
     loss, learner, C, max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. The cost is the number of
         wrong and of missed constituents.
@@ -82,7 +82,7 @@ class PhraseParser(TreebankEstimator):
     ----------
     theta_ : (2^bits,) weights
     recall_ : Recall
-        What the coarse pass kept of the training trees before their gold was put back.
+        How much of the training trees the coarse pass kept, before gold constituents were added back.
     temperature_ : float
         Scores are divided by this before they become probabilities; 1 until :meth:`calibrate`.
     fallbacks_ : int
@@ -193,7 +193,7 @@ class PhraseParser(TreebankEstimator):
             )
 
     def predict(self, X: Sequence[Any], *, decoding: str = "best") -> list[PhraseTree]:
-        """The tree of every sentence, which is a list of words, or a tree whose words are taken.
+        """The tree of every sentence; a sentence is a list of words, or a tree whose words are used.
 
         Sentences without a parse get a flat tree with the label FALLBACK; ``fallbacks_`` counts them, a warning names
         the first.
@@ -202,8 +202,8 @@ class PhraseParser(TreebankEstimator):
         ----------
         X : sequence of sentences
         decoding : {"best", "risk"}
-            The tree of largest score, or the one with the fewest wrong and missed constituents expected under the
-            model's probabilities.
+            The tree with the highest score, or the one with the fewest wrong and missed constituents in expectation
+            under the model's probabilities.
         """
         if decoding not in ("best", "risk"):
             raise ParameterError("decoding", "predict", "'best' or 'risk'", decoding)
@@ -267,7 +267,7 @@ class PhraseParser(TreebankEstimator):
         return found
 
     def predict_nbest(self, X: Sequence[Any], k: int) -> list[list[RankedTree]]:
-        """The k best trees of every sentence, best first, each with its probability; none where there is no parse."""
+        """The k best trees of every sentence, best first, each with its probability; none if there is no parse."""
         check_is_fitted(self, "theta_")
         sentences = check_sentences(X)
         found: list[list[RankedTree]] = [[] for _ in sentences]
@@ -286,7 +286,7 @@ class PhraseParser(TreebankEstimator):
         return found
 
     def predict_log_proba(self, X: Sequence[PhraseTree]) -> Floats:
-        """log p(tree | words) of given trees, shape (n,); −inf where the pruned forest has not got the tree."""
+        """log p(tree | words) of given trees, shape (n,); −inf if the pruned forest does not contain the tree."""
         check_is_fitted(self, "theta_")
         trees = check_trees(X)
         found = np.full(len(trees), -np.inf)
@@ -307,7 +307,7 @@ class PhraseParser(TreebankEstimator):
                         yield start + i, forests.space, place, features.scores(place, self.theta_), parts
 
     def calibrate(self, X: Sequence[PhraseTree]) -> Self:
-        """Choose ``temperature_`` so that held-out trees are most probable, those that their pruned forest has got."""
+        """Choose ``temperature_`` so that held-out trees (those in their pruned forest) are most probable."""
         import scipy.optimize
 
         check_is_fitted(self, "theta_")

@@ -110,16 +110,16 @@ def log_probabilities(model: PhraseModel, space: Grammar, sentences: Sequence[Se
 
 
 class TreebankParser(Estimator):
-    """argmax over trees of p(tree, words) = Π p(rule | its head): a probabilistic grammar read off a treebank.
+    """argmax over trees of p(tree, words) = Π p(rule | its head): a probabilistic grammar estimated from a treebank.
 
-    Relative frequencies of rules and chains; parts of speech of rare and unknown words by how these look. The tree is
-    the most probable one among those that the coarse pass leaves.
+    Relative frequencies of rules and chains; rare and unknown words get parts of speech by their form. The
+    predicted tree is the most probable one among those that the coarse pass keeps.
 
     Parameters
     ----------
     vertical, horizontal : int
-        Memory of symbols: parent annotation (2) or none (1); how many children to the left the inside of a long rule
-        knows. A large ``horizontal`` gives the rules of the treebank as they stand.
+        Memory of symbols: parent annotation (2) or none (1); how many children to the left the inner symbols of a
+        long rule remember. A large ``horizontal`` keeps the rules of the treebank unchanged.
     threshold : float
     n_jobs : int
 

@@ -15,7 +15,7 @@ LETTER, GAP, LEVEL = 8.0, 16.0, 44.0  # width of a letter, space between words, 
 
 
 def phrase_svg(tree: PhraseTree, *, marginals: Iterable[Any] | None = None, gold: PhraseTree | None = None) -> Html:
-    """The tree as SVG, its top above and its words below.
+    """The tree as SVG, with the root at the top and the words at the bottom.
 
     Parameters
     ----------

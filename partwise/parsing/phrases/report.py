@@ -45,9 +45,9 @@ def phrase_report(
     model : PhraseParser, fitted
     X : sequence of PhraseTree
     train_info : mapping, optional
-        More to tell about the training.
+        More facts about the training.
     pictures : int
-        So many sentences, those with the most wrong phrases, are drawn.
+        How many sentences to draw: those with the most wrong phrases.
     """
     check_writable(path)
     gold = list(X)

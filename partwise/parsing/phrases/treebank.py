@@ -129,7 +129,7 @@ class TreebankGrammar:
         return compile_rules(len(self.symbols), self.binary, self.chains, np.flatnonzero(self.root).tolist())
 
     def rows(self, tree: PhraseTree, vertical: int, horizontal: int) -> NDArray[np.int64] | None:
-        """The tree as an output of :class:`~partwise.Grammar`, None where it has a symbol that the grammar has not."""
+        """The tree as an output of :class:`~partwise.Grammar`, None if it has a symbol that the grammar has not."""
         try:
             return np.array([(s, e, self.number[a]) for s, e, a in binary_rows(tree, vertical, horizontal)], np.int64)
         except KeyError:

@@ -62,7 +62,7 @@ class PhraseTree:
         return sum(1 for _ in self.leaves())
 
     def fold(self, combine: Callable[[PhraseTree, list[Any]], Any]) -> Any:
-        """combine(node, what it made of the children) from the words up; of any depth, which recursion is not."""
+        """combine(node, results of its children), from the words upwards; works at any depth, unlike recursion."""
         done: list[Any] = []
         waiting: list[tuple[PhraseTree, bool]] = [(self, False)]
         while waiting:
@@ -76,7 +76,7 @@ class PhraseTree:
         return done[0]
 
     def constituents(self) -> list[tuple[int, int, str]]:
-        """(start, stop, label) of every phrase, top down and left to right; parts of speech are none."""
+        """(start, stop, label) of every phrase, top down and left to right, without parts of speech."""
         found: list[tuple[int, int, str]] = []
         words = 0
         # (node, place in ``found``): entered with −1, left with the place that waits for its stop
@@ -121,7 +121,7 @@ def escaped(word: str) -> str:
 
 
 def parse_trees(lines: Iterable[str], name: str = "") -> Iterator[PhraseTree]:
-    """The trees in lines of text, over as many lines as they take. Mistakes are named by file and line.
+    """The trees in lines of text; a tree may span several lines. Errors name the file and the line.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def write_trees(trees: Iterable[PhraseTree], target: str | os.PathLike[str] | IO
 
 
 def clean_tree(tree: PhraseTree) -> PhraseTree:
-    """The tree without traces (-NONE-), function tags (NP-SBJ-1 → NP) and a wrapper over the whole.
+    """The tree without traces (-NONE-), function tags (NP-SBJ-1 → NP) and a wrapper around it.
 
     A wrapper with several children stays, as TOP.
 

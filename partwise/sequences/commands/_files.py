@@ -98,7 +98,7 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
 
 
 def tag_scheme(labels: Sequence[Any]) -> str | None:
-    """The scheme that a set of labels looks like, or None where they are not chunk tags.
+    """The scheme that a set of labels looks like, or None if they are not chunk tags.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def model_layout(model: Any, args: argparse.Namespace) -> FileLayout:
 
 
 def model_scheme(model: Any) -> str | None:
-    """The tag scheme of the model's labels, or None where they are not chunk tags."""
+    """The tag scheme of the model's labels, or None if they are not chunk tags."""
     return model.stages[-1].scheme or tag_scheme(model.classes_)
 
 

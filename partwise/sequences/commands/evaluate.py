@@ -218,7 +218,7 @@ def _by_label(pair: Pair) -> dict[str, dict[str, Any]]:
 
 
 def show(pair: Pair, scores: dict[str, Any]) -> None:
-    """conlleval's table for chunks; a row a label for other labels."""
+    """conlleval's table for chunks; one row per label for other labels."""
     if "types" in scores:
         from partwise.sequences.chunks import chunk_scores
 

@@ -174,7 +174,7 @@ class Renderer:
         return "".join(lines)
 
     def json(self, data: Columns, seen: Columns) -> str:
-        """An object a sentence; what was not asked for is not in it."""
+        """One object per sentence, with only what was asked for."""
         args, model = self.args, self.model
         labels = self.converted(model.predict_coded(seen)).to_lists()
         found: list[dict[str, Any]] = [

@@ -164,11 +164,12 @@ class SegmentLabeler(SegmentModel):
         Base templates whose values, taken over a whole segment, are features of it: its sequence, alone or with what
         stands before or after.
     columns : tuple of str, optional
-        Names of the columns where X is lists of token tuples.
+        Names of the columns, if X holds lists of token tuples.
     scheme : str
         The scheme of the tags in y and of those predicted.
     repair : bool
-        Whether labels that are ill-formed in the scheme are replaced, with a warning that counts them, or are an error.
+        Whether to repair labels that are ill-formed in the scheme, with a warning that counts them, or to raise an
+        error.
     max_length : int, optional
         The longest segment; that of each label in the training data if absent.
     min_count : int
@@ -259,7 +260,7 @@ class SegmentLabeler(SegmentModel):
     def predict_spans(self, X: Any) -> list[list[SpanPrediction]]:
         """The segments of the best segmentation, each with the probability that it is exactly one.
 
-        At the loss's own inverse temperature β; a loss with β = ∞ defines no distribution, and 1 is used.
+        Uses the inverse temperature β of the loss; a loss with β = ∞ defines no distribution, so β = 1 is used.
         """
         check_is_fitted(self, "theta_")
         space, features = self.encoder_.transform(X)

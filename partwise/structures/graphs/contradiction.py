@@ -37,7 +37,7 @@ def evidence_row(space: GraphSpace, i: int, known: Mapping[int, Any]) -> NDArray
 
 
 def contradiction(space: GraphSpace, graph: Graph, i: int) -> str | None:
-    """The hard factors and the evidence that propagation finds at odds; None where it finds none.
+    """The hard factors and the evidence that propagation finds at odds; None if it finds none.
 
     From the variable that lost its last state back: the factors by which it lost them, the variables of those factors
     that had lost some, and so on. Propagation does not see every contradiction; an engine meets the others as "no

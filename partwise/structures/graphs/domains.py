@@ -56,7 +56,7 @@ def _close(space, s, value, base, open_atoms, reason, f):
 
 @kernel
 def revise_logic(space, f, base, open_atoms, reason, changed):
-    """Closes what a logical factor rules out; changed[slot] ← 1 where it did. False where nothing can satisfy it."""
+    """Closes what a logical factor rules out; changed[slot] ← 1 where it did. False if nothing can satisfy it."""
     kind = space.kind[f]
     a, b = space.slot_start[f], space.slot_start[f + 1]
     true = free = 0

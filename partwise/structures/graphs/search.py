@@ -27,7 +27,7 @@ __all__ = ["dive", "node_factors", "run_gibbs"]
 
 @kernel
 def dive(graph, i, scores, weights, open_atoms, y):
-    """y ← an output: the surest state first, then what follows from it. False where it finds none.
+    """y ← an output: the surest state first, then what follows from it. False if it finds none.
 
     weights (atoms,): how much each state is preferred. A state that fails is closed; if nothing is left, the dive ends.
     """
@@ -175,5 +175,5 @@ def run_gibbs(graph, i, scores, y, seed, burn_in, thin, parts):
 
 @kernel
 def whole_output(graph, i, scores, open_atoms, y):
-    """y ← some output for the scores; False where the dive finds none."""
+    """y ← some output for the scores; False if the dive finds none."""
     return dive(graph, i, scores, scores[: atom_count(graph, i)], open_atoms, y)

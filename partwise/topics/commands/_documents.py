@@ -14,7 +14,7 @@ __all__ = ["DocumentSet", "add_input", "read_documents", "read_words"]
 
 
 class DocumentSet(NamedTuple):
-    """Texts, what to call each of them, and their labels: None where one is unknown, or altogether."""
+    """Texts, what to call each of them, and their labels: None if one is unknown, or altogether."""
 
     texts: list[str]
     names: list[str]
@@ -37,7 +37,7 @@ def add_input(parser: argparse.ArgumentParser) -> None:
 
 
 def read_documents(path: str, *, tab: bool = False, labels: str | None = None, encoding: str = "utf-8") -> DocumentSet:
-    """A file with a document a line ('-' is standard input), or a folder.
+    """A file with one document per line ('-' is standard input), or a folder.
 
     In a folder of folders each folder is a class and each file in it a document of that class; in a folder of files
     the documents have no class. Names that begin with a dot are passed over.

@@ -183,7 +183,7 @@ def _tell_summary(args: argparse.Namespace, summary: dict[str, Any]) -> None:
     print(f"{summary['model']}: {summary['kind']}, {size_of(summary['bytes'])}, {sizes}")
     line = f"{summary['iterations']} sweeps in {summary['seconds']:.1f} s"
     if summary["log_likelihood"] is not None:
-        line += f", log-likelihood {summary['log_likelihood']:.4f} a token"
+        line += f", log-likelihood {summary['log_likelihood']:.4f} per token"
     if summary["validation_error"] is not None:
         line += f", validation error {percent(summary['validation_error'])}%"
     print(line)

@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    what = "a file with a document a line, or a folder with a folder for each class; '-' is standard input"
+    what = "a file with one document per line, or a folder with one folder per class; '-' is standard input"
     parser.add_argument("data", metavar="DATA", help=what)
     parser.add_argument("--model", "-m", "--save", metavar="FILE", help="the model file to write (required)")
     add_input(parser)
