@@ -36,7 +36,7 @@ def area(test: str) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hands whole areas to processes. (``--dist loadgroup`` would need marks, which pytest 9.2 hides from xdist 3.8.)"""
+    """Hands whole areas to processes (``--dist loadgroup`` would need marks, which pytest 9.2 hides from xdist 3.8)."""
     from xdist.scheduler import LoadScopeScheduling
 
     class AreaScheduling(LoadScopeScheduling):

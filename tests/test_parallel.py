@@ -154,7 +154,7 @@ def test_pharaoh_round_trip():
         (["2?0", "", ""], "<text>:1: link 2?0 is out of range: the source sentence has 2 words"),
         (["0-0", "0:0"], "<text>:2: expected links such as 0-1 or 0?1, got '0:0'"),
         (["0-0"], "<text>:2: expected 3 lines, one per pair, got 1"),
-        (["", "", "", "0-0"], "<text>:4: a line of links too many: there are 3 pairs"),
+        (["", "", "", "0-0"], "<text>:4: more lines of links than pairs: there are 3 pairs"),
     ],
 )
 def test_faults_of_pharaoh_links(lines, message):

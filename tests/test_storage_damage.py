@@ -176,7 +176,7 @@ def test_gaps_that_are_not_zero(tmp_path: Path, array: str, message: str) -> Non
     content = bytearray((tmp_path / "m").read_bytes())
     content[describe(tmp_path / "m").arrays[array].offset - 1] = 1
     (tmp_path / "m").write_bytes(content)
-    with pytest.raises(StorageError, match=f"not zero {message}"):
+    with pytest.raises(StorageError, match=f"nonzero bytes {message}"):
         load(tmp_path / "m")
 
 

@@ -297,7 +297,7 @@ def _parts(first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _gone() -> ClusterError:
-    return ClusterError("the scheduler is gone; run the same command again with its checkpoint to go on from there")
+    return ClusterError("the scheduler is gone; run the same command again to resume from its checkpoint")
 
 
 def _lost_errors() -> tuple[type[BaseException], ...]:

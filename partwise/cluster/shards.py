@@ -68,7 +68,7 @@ class Scratch:
         vector.fill(0.0)
         return vector
 
-    def give_back(self, vector: Any) -> None:
+    def release(self, vector: Any) -> None:
         """Take a vector that nobody reads any more."""
         if isinstance(vector, np.ndarray) and vector.flags.writeable:
             self._vectors.append(vector)
@@ -203,7 +203,7 @@ def tree_total(leaf: Callable[[int], Total], first: int, last: int, scratch: Scr
     left, right = tree_total(leaf, first, middle, scratch), tree_total(leaf, middle, last, scratch)
     total = add_totals(left, right)
     if scratch is not None:
-        scratch.give_back(right[1])
+        scratch.release(right[1])
     return total
 
 

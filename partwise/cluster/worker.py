@@ -136,7 +136,7 @@ def node_total(run: str, first: int, last: int, common: Any, leaf: Leaf) -> Tota
     numbers, vector = tree_total(one, first, last, scratch)
     sent = sparse(vector)
     if sent is not vector:
-        scratch.give_back(vector)
+        scratch.release(vector)
     return numbers, sent
 
 

@@ -180,9 +180,7 @@ def parse_conllu(lines: Iterable[str], name: str = "", *, trees: bool = False) -
                     raise InputError(f"{where}{number}: word id {row[ID]}; expected {expected}")
                 expected += 1
                 if not (row[HEAD].isdecimal() or row[HEAD] == "_"):
-                    raise InputError(
-                        f"{where}{number}: head {row[HEAD]!r}; expected a number, or _ where there is none"
-                    )
+                    raise InputError(f"{where}{number}: head {row[HEAD]!r}; expected a number, or _ if there is none")
                 if trees:
                     _check_head(row, f"{where}{number}")
             elif not _is_range_or_empty(row[ID]):
