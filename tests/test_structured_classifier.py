@@ -244,7 +244,7 @@ ANSWERS: list[tuple[Callable[[int], Any], str]] = [
     (lambda n: np.full(n, np.nan), r"Erring\.argmax returned NaN or infinity for instance 3"),
     (lambda n: np.zeros(n), r"Erring\.argmax returned no output for instance 3: "),
     (lambda n: np.full(n, 0.5), r"Erring\.argmax returned parts of instance 3 that are not an output: encode\(decode"),
-    (lambda n: (np.arange(n) % 2 == 0) * 1.0, r"Erring\.argmax returned parts of instance 3 that are no output"),
+    (lambda n: (np.arange(n) % 2 == 0) * 1.0, r"Erring\.argmax returned parts of instance 3 that are not an output"),
     (
         lambda n: np.ones(n),
         r"Erring\.argmax of instance 3 returned an output that scores .* although the gold output scores .*: either",

@@ -101,7 +101,7 @@ def test_evidence(tmp_path: Path) -> None:
     for text, words in {
         "2 0 1 2": "expected a count and as many pairs", "1 5 0": "evidence on variable 5; the model has 3",
         "1 0 2": "evidence for state 2 of variable 0, which has 2", "1 0 x": "expected a whole number; got 'x'",
-        "2 0 1 0 0": "evidence on variable 0 twice",
+        "2 0 1 0 0": "evidence for variable 0 twice",
     }.items():  # fmt: skip
         path.write_text(text)
         with pytest.raises(FormatError, match=words):

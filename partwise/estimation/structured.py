@@ -302,8 +302,8 @@ def _check_oracle(space: Structure, outputs: Sequence[Any]) -> None:
                 )
         if score_of(scores, found) < score_of(scores, gold) - 1e-9:
             raise InputError(
-                f"{name}.argmax of instance {i} returned an output that scores {score_of(scores, found):g} where the "
-                f"gold one scores {score_of(scores, gold):g}: either the gold output is outside the space, or the "
+                f"{name}.argmax of instance {i} returned an output that scores {score_of(scores, found):g} although "
+                f"the gold output scores {score_of(scores, gold):g}: either that is outside the space, or the "
                 "argmax is not a maximum (check_oracle=False accepts an approximate one)"
             )
     if space.guarantee("argmax") == "exact":
