@@ -239,7 +239,8 @@ def test_topics_on_a_cluster(client: Any) -> None:
     alone = LDA(**settings).fit(documents[:200])
     together = LDA(**settings).fit(documents[:200], engine=client)
     assert together.word_topic_counts_.sum() == documents[:200].sum()
-    assert together.perplexity(documents[200:]) <= 1.03 * alone.perplexity(documents[200:])
+    # counts that are added up once per sweep are 2% worse on average over seeds, and 12% with one of six
+    assert together.perplexity(documents[200:]) == pytest.approx(alone.perplexity(documents[200:]), rel=0.01)
 
 
 def test_classes_and_topics_on_a_cluster(client: Any) -> None:

@@ -48,14 +48,19 @@ class PairBlock:
 
 
 def cut_pairs(
-    corpus: Corpus, cells: NDArray[np.int32], borders: NDArray[np.int64], shapes: Any, longest: int, margin: int
-) -> tuple[list[PairBlock], list[NDArray[np.int64]]]:
+    corpus: Corpus, cells: NDArray[np.int32], n_entries: int, borders: NDArray[np.int64], shapes: Any, longest: int,
+    margin: int,
+) -> tuple[list[PairBlock], list[NDArray[np.int64]]]:  # fmt: skip
     """The blocks between the borders, and the entries of the table that each uses."""
     blocks, entries = [], []
+    there = np.zeros(n_entries, bool)
     for a, b in pairwise(borders):
         e0, e1, f0, f1 = *corpus.source_offsets[[a, b]], *corpus.target_offsets[[a, b]]
         c0, c1 = corpus.cell_offsets[[a, b]]
-        used, local = np.unique(cells[c0:c1], return_inverse=True)
+        there[:] = False
+        there[cells[c0:c1]] = True
+        used = np.flatnonzero(there)
+        local = (np.cumsum(there, dtype=np.int32) - 1)[cells[c0:c1]]
         part = Corpus(
             corpus.source[e0:e1],
             corpus.target[f0:f1],
@@ -63,8 +68,8 @@ def cut_pairs(
             corpus.target_offsets[a : b + 1] - f0,
             corpus.cell_offsets[a : b + 1] - c0,
         )
-        blocks.append(PairBlock(part, local.astype(np.int32).ravel(), len(used), shapes, longest, margin))
-        entries.append(used.astype(np.int64))
+        blocks.append(PairBlock(part, local, len(used), shapes, longest, margin))
+        entries.append(used)
     return blocks, entries
 
 

@@ -75,8 +75,9 @@ class Training:
             from partwise.cluster.engine import ClusterRunner
 
             shapes = tuple(part.shape for part in self._counts[0][1:])
-            parts, self._entries = cut_pairs(corpus, cells, self.borders, shapes, self.longest, self.margin)
+            parts, self._entries = cut_pairs(corpus, cells, entries, self.borders, shapes, self.longest, self.margin)
             self._runner = ClusterRunner(engine, parts)
+            del self.cells, self._free  # the blocks have their own
         self.model = ""
         self.current = self._start()
 

@@ -184,6 +184,7 @@ class GenerativeAligner(Estimator, StoredModel):
             n_threads=thread_count(self.n_jobs),
             engine=engine,
         )
+        del cells  # the largest array of all; on a cluster it is in pieces by now
         plan = self._plan()
         keep = None if checkpoint is None else TrainingCheckpoint(checkpoint, self._fingerprint(corpus))
         steps = sum(count for _, count, _ in plan)

@@ -49,9 +49,13 @@ def local_client(workers: int, threads: int = 1) -> Iterator[Any]:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ParameterError("workers", "partwise", "a positive number of processes", workers)
     distributed = _distributed()
-    cluster = distributed.LocalCluster(
-        n_workers=workers, threads_per_worker=threads, processes=True, dashboard_address=None, protocol="tcp://"
-    )
+    import dask
+
+    # dask looks every few milliseconds at what a worker does, for a page that nobody opens here
+    with dask.config.set({"distributed.worker.profile.enabled": False}):
+        cluster = distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=threads, processes=True, dashboard_address=None, protocol="tcp://"
+        )
     try:
         with distributed.Client(cluster, direct_to_workers=True) as client:
             yield client

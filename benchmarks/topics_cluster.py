@@ -1,0 +1,59 @@
+"""LDA on a cluster beside the exact sampler: perplexity of the test documents of 20 Newsgroups, and likelihood.
+
+    python benchmarks/topics_cluster.py [--topics 20] [--sweeps 200] [--seeds 0 1 2] [--workers 2] [--parts 4]
+
+Both train on the same documents with the same settings and seeds. ``--parts`` is how often in a sweep the counts of the
+groups of documents are added up; what comes out does not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+
+from partwise.cluster.engine import local_client
+from partwise.topics import LDA, _cluster, count_newsgroups
+
+
+def trained(X: Any, test: Any, args: argparse.Namespace, seed: int, **where: Any) -> tuple[float, float]:
+    """(perplexity of the test documents, log p(w, z) per token of the training documents)."""
+    found: list[float] = []
+
+    def last(model: Any, sweep: int) -> None:
+        if sweep == args.sweeps:
+            found.append(model.log_likelihood())
+
+    model = LDA(args.topics, n_iterations=args.sweeps, random_state=seed, transform_samples=50, callback=last)
+    return model.fit(X, **where).perplexity(test), found[0] / X.sum()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topics", type=int, default=20)
+    parser.add_argument("--sweeps", type=int, default=200)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--parts", type=int, default=_cluster.PARTS)
+    args = parser.parse_args()
+    _cluster.PARTS = args.parts
+    data = count_newsgroups()
+    rows = []
+    with local_client(args.workers) as client:
+        for seed in args.seeds:
+            begin = time.process_time()
+            alone = trained(data.train, data.test, args, seed)
+            middle = time.process_time()
+            together = trained(data.train, data.test, args, seed, engine=client)
+            rows.append((*alone, *together))
+            print(f"seed {seed}: exact {alone[0]:.1f} ({alone[1]:.4f} per token, {middle - begin:.0f} CPU s), "
+                  f"cluster {together[0]:.1f} ({together[1]:.4f})", flush=True)  # fmt: skip
+    exact, likelihood, other, others = np.mean(rows, axis=0)
+    print(f"K = {args.topics}, {args.sweeps} sweeps, {len(rows)} seeds: perplexity {exact:.1f} exact, {other:.1f} on "
+          f"the cluster, {100 * (other / exact - 1):+.2f}%; log p(w, z) per token {likelihood:.4f}, {others:.4f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
