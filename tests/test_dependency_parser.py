@@ -178,6 +178,27 @@ def test_faults_in_partial_trees(heads: list[str], message: str) -> None:
         DependencyParser(**SMALL, loss="crf").fit([sentence])
 
 
+def without(sentences: list[DependencySentence], *columns: int) -> list[DependencySentence]:
+    return [
+        DependencySentence([tuple("_" if c in columns else value for c, value in enumerate(row)) for row in s.rows])
+        for s in sentences
+    ]
+
+
+def test_treebanks_without_some_columns(tmp_path: Path) -> None:
+    """Words alone, or words with one column of tags: something stands in for what is missing, and models keep it."""
+    tagged = DependencyParser(**SMALL).fit(without(TRAIN, 2, 4, 5))
+    assert tagged.evaluate(without(TEST, 2, 4, 5)).uas > 93
+    fine = DependencyParser(**SMALL).fit(without(TRAIN, 2, 3, 5))
+    assert fine.evaluate(without(TEST, 2, 3, 5)).uas > 93
+    bare, words = DependencyParser(**SMALL).fit(without(TRAIN, 2, 3, 4, 5)), without(TEST, 2, 3, 4, 5)
+    assert bare.evaluate(words).las > 82  # 77 with _ as a tag like any other
+    assert "between upos _" not in str(bare.explain(words[0], 1, head=len(words[0])))
+    bare.save(tmp_path / "bare.pw")
+    again = partwise.load_model(tmp_path / "bare.pw")
+    assert [t.text() for t in again.predict(words)] == [t.text() for t in bare.predict(words)]
+
+
 def test_scikit_learn_interface() -> None:
     model = clone(DependencyParser(C=0.5))
     assert repr(model) == "DependencyParser(C=0.5)"

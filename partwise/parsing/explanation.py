@@ -11,6 +11,7 @@ from partwise.estimation.contribution import Contribution
 from partwise.exceptions import InputError
 from partwise.parsing import _arc_kernels as kernels
 from partwise.parsing._word_views import VIEWS
+from partwise.parsing.columns import complete
 from partwise.parsing.conllu import DependencySentence
 
 __all__ = ["ArcExplanation", "explain_arc"]
@@ -41,10 +42,10 @@ def arc_weights(parser: Any, sentence: DependencySentence, head: int, word: int)
     pack = features.pack
     heads, modifiers, _, _, between, _, _ = kernels.prepare(pack, 0)
     inside = 0
-    tags = {}
+    tags, rows = {}, sentence.words
     for t in range(min(head, word) + 1, max(head, word)):
         inside |= 1 << int(pack.bits[t - 1])
-        tags[int(pack.bits[t - 1])] = sentence.column("upos")[t - 1]
+        tags[int(pack.bits[t - 1])] = complete(rows[t - 1][1:6], parser.encoder_.frequent)[2]
     places = np.empty(2 * heads.shape[1] + 128, np.int64)
     shift = np.uint64(64 - pack.arc_bits)
     count = kernels.arc_features(heads, modifiers, head, word, np.uint64(inside), between, shift, places)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -16,6 +16,7 @@ from partwise.features.base import Features
 from partwise.parsing._arc_kernels import ArcPack
 from partwise.parsing._second_order_features import GRAND_TEMPLATES, SIBLING_TEMPLATES, SecondOrderPack
 from partwise.parsing._word_views import ARC_TEMPLATES, ATTRIBUTES, PAIR_TEMPLATES, WORD_TEMPLATES
+from partwise.parsing.columns import complete, frequent_words
 from partwise.parsing.conllu import DependencySentence
 from partwise.storage import pack_strings, unpack_strings
 from partwise.structures.second_order import SecondOrderTree
@@ -34,22 +35,26 @@ def _hash(text: str) -> int:
 class WordEncoder:
     """Words as rows of hashes, with what was seen fewer than ``min_count`` times in training told as one.
 
-    Morphological features that are unique to a token (the ids of some treebanks) vanish in this way.
+    Morphological features that are unique to a token (the ids of some treebanks) vanish in this way. Columns that a
+    treebank does not have are filled as :mod:`partwise.parsing.columns` says.
     """
 
     def __init__(self, min_count: int = 1) -> None:
         self.min_count = min_count
         self.known: dict[str, set[str]] = {}
         self.tags: list[str] = []
+        self.frequent: dict[str, int] = {}
 
-    def fit(self, sentences: Iterable[DependencySentence]) -> WordEncoder:
+    def fit(self, sentences: Sequence[DependencySentence]) -> WordEncoder:
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("form", "lemma", "feats", "upos")}
+        self.frequent = frequent_words(sentences)
         for sentence in sentences:
             for row in sentence.words:
-                counts["form"][row[1]] += 1
-                counts["lemma"][row[2]] += 1
-                counts["upos"][row[3]] += 1
-                counts["feats"].update(row[5].split("|"))
+                form, lemma, upos, _, feats = complete(row[1:6], self.frequent)
+                counts["form"][form] += 1
+                counts["lemma"][lemma] += 1
+                counts["upos"][upos] += 1
+                counts["feats"].update(feats.split("|"))
         self.known = {
             name: {value for value, count in counts[name].items() if count >= self.min_count}
             for name in ("form", "lemma")
@@ -65,12 +70,12 @@ class WordEncoder:
         numbers: dict[tuple[str, ...], int] = {}  # of the different words, each with its tags
         kinds: list[int] = []
         for i, sentence in enumerate(sentences):
-            own = [numbers.setdefault(row[1:6], len(numbers)) for row in sentence.rows if row[0].isdigit()]
+            own = [numbers.setdefault(row[1:6], len(numbers)) for row in sentence.rows if row[0].isdecimal()]
             offsets[i + 1] = offsets[i] + len(own)
             kinds += own
-        hashes = _Hashes(self.known)
-        table = np.array([hashes.of_word(*key) for key in numbers], np.uint64).reshape(-1, len(ATTRIBUTES))
-        bits = np.array([bit.get(key[2], 63) for key in numbers], np.uint8)
+        hashes, full = _Hashes(self.known), [complete(key, self.frequent) for key in numbers]
+        table = np.array([hashes.of_word(*word) for word in full], np.uint64).reshape(-1, len(ATTRIBUTES))
+        bits = np.array([bit.get(word[2], 63) for word in full], np.uint8)
         which = np.array(kinds, np.intp)
         return offsets, table[which], bits[which]
 
@@ -79,13 +84,14 @@ class WordEncoder:
         arrays: dict[str, NDArray[Any]] = {}
         for name, words in self.known.items():
             arrays[f"{name}_bytes"], arrays[f"{name}_offsets"] = pack_strings(sorted(words))
-        return {"tags": self.tags}, arrays
+        return {"tags": self.tags, "frequent": list(self.frequent)}, arrays
 
     @classmethod
     def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> WordEncoder:
         """What :meth:`to_state` wrote; ``min_count`` has done its work."""
         encoder = cls()
         encoder.tags = list(header["tags"])
+        encoder.frequent = {word: rank for rank, word in enumerate(header["frequent"])}
         for name in ("form", "lemma", "feats"):
             encoder.known[name] = set(unpack_strings(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]))
         return encoder
