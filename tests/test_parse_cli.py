@@ -142,3 +142,28 @@ def test_pictures() -> None:
     assert any("25.0 %" in (title.text or "") for title in root.iter(f"{space}title"))
     with pytest.raises(InputError, match="marginals have shape"):
         dependency_svg(found, marginals=np.zeros((2, 2)))
+
+
+def test_a_transition_parser(folder: Path) -> None:
+    """Trained, told and used like the others, but for what needs probabilities."""
+    path, report, out = folder / "steps.pw", folder / "steps.html", folder / "steps.conllu"
+    data = [folder / "train.conllu", "--dev", folder / "test.conllu", "--model", path]
+    small = ["--arc-bits", "14", "--row-bits", "12", "--max-passes", "4"]
+    done = run("parse-train", *data, *small, "--transitions", "--report", report, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["uas"] > 85
+    page = report.read_text("utf-8")
+    assert "Trees with the most wrong heads" in page and "calibration error" not in page
+    done = run("parse", folder / "test.conllu", "--model", path, "--evaluate", "-o", out)
+    assert done.code == 0 and "UAS" in done.out, done.err
+    for flag in (["--risk"], ["--nbest", "2"], ["--probabilities"]):
+        done = run("parse", folder / "test.conllu", "--model", path, *flag)
+        assert done.code == 1 and "a transition parser has no probabilities" in done.err
+    for flags, said in (
+        (["--transitions", "--loss", "crf"], "--loss is not for --transitions"),
+        (["--transitions", "--order", "2"], "--order 2 is not for --transitions"),
+        (["--beam", "2"], "--beam is for --transitions"),
+        (["--transitions", "--beam", "0"], "'beam' parameter of LaSO must be at least 1"),
+    ):
+        done = run("parse-train", *data, *flags)
+        assert done.code != 0 and said in done.err, done.err

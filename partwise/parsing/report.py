@@ -44,7 +44,8 @@ def parsing_report(
     ----------
     path
         File to write; an existing one is replaced only when the new one is complete.
-    model : DependencyParser or SecondOrderParser, fitted
+    model : DependencyParser, SecondOrderParser or TransitionParser, fitted
+        What has no probabilities is left out for the last.
     X : sequence of DependencySentence
     train_info : mapping, optional
         More facts about the training.
@@ -55,11 +56,9 @@ def parsing_report(
     gold = list(X)
     if not gold:
         raise InputError("there are no sentences to report on")
-    found, mass = model.predict(gold), model.predict_marginals(gold)
+    found = model.predict(gold)
+    mass = model.predict_marginals(gold) if hasattr(model, "predict_marginals") else None
     scores, bare = (attachment_scores(gold, found, punctuation=p) for p in (True, False))
-    chosen = np.concatenate([p[t.heads, np.arange(len(t))] for p, t in zip(mass, found, strict=True)])
-    right = np.concatenate([t.heads == s.heads for s, t in zip(gold, found, strict=True)])
-    reliability = calibration(np.clip(chosen, 0.0, 1.0), right)
     run = trace(model)
     page = Page(title, f"{count(len(gold))} sentences, {count(scores.words)} words")
     headline = [
@@ -81,15 +80,7 @@ def parsing_report(
         share = 100 * float(certified.optimal.mean())
         section.add(f"{share:.1f} % of the trees are proved to be the best over the arcs that pruning left.")
     learning_curves(page, run)
-    lead = "Are heads as often right as their probabilities say? Expected calibration error "
-    page.section("calibration", "Probabilities", f"{lead}{reliability.error:.4f}.").add(
-        figure(
-            charts.reliability_diagram(
-                reliability.edges.tolist(), reliability.counts.tolist(), plain(reliability.confidence),
-                plain(reliability.accuracy), title="Right heads against their probabilities",
-            )
-        )
-    )  # fmt: skip
+    error = None if mass is None else _reliability(page, gold, found, mass)
     relations = _by_relation(gold, found)
     section = page.section(
         "relations", "Relations", "Gold relations: right heads, right labels, and what is said instead."
@@ -102,11 +93,28 @@ def parsing_report(
         plain({
             "partwise": __version__, "uas": scores.uas, "las": scores.las, "clas": scores.clas,
             "uas_without_punctuation": bare.uas, "las_without_punctuation": bare.las, "words": scores.words,
-            "sentences": scores.sentences, "calibration_error": reliability.error, "training": run,
+            "sentences": scores.sentences, "calibration_error": error, "training": run,
             "proved_optimal": None if certified is None else float(certified.optimal.mean()),
         }),
     )  # fmt: skip
     page.write(path)
+
+
+def _reliability(page: Page, gold: Sequence[Any], found: Sequence[Any], mass: Sequence[Any]) -> float:
+    """The section on probabilities; returns the calibration error."""
+    chosen = np.concatenate([p[t.heads, np.arange(len(t))] for p, t in zip(mass, found, strict=True)])
+    right = np.concatenate([t.heads == s.heads for s, t in zip(gold, found, strict=True)])
+    reliability = calibration(np.clip(chosen, 0.0, 1.0), right)
+    lead = "Are heads as often right as their probabilities say? Expected calibration error "
+    page.section("calibration", "Probabilities", f"{lead}{reliability.error:.4f}.").add(
+        figure(
+            charts.reliability_diagram(
+                reliability.edges.tolist(), reliability.counts.tolist(), plain(reliability.confidence),
+                plain(reliability.accuracy), title="Right heads against their probabilities",
+            )
+        )
+    )  # fmt: skip
+    return float(reliability.error)
 
 
 def _by_relation(gold: Sequence[DependencySentence], found: Sequence[DependencySentence]) -> list[list[str]]:
@@ -142,14 +150,16 @@ def _by_length(gold: Sequence[DependencySentence], found: Sequence[DependencySen
     return [[name, count(int(m.sum())), f"{100 * right[m].mean():.1f}"] for name, m in rows if m.any()]
 
 
-def _draw(page: Page, gold: Sequence[DependencySentence], found: Sequence[Any], mass: Sequence[Any], most: int) -> None:
+def _draw(page: Page, gold: Sequence[DependencySentence], found: Sequence[Any], mass: Any, most: int) -> None:
     errors = [int((a.heads != b.heads).sum()) for a, b in zip(gold, found, strict=True)]
     worst = [i for i in np.argsort([-e for e in errors], kind="stable").tolist() if errors[i] > 0][:most]
-    lead = "Wrong arcs are red, the right ones dashed; an arc is as dark as it is probable, thin ones were not chosen."
-    section = page.section("trees", "Trees with the most wrong heads", lead)
+    lead = "Wrong arcs are red, the right ones dashed"
+    if mass is not None:
+        lead += "; an arc is as dark as it is probable, thin ones were not chosen"
+    section = page.section("trees", "Trees with the most wrong heads", f"{lead}.")
     if not worst:
         section.add("Every head is right.")
     for place, i in enumerate(worst):
-        picture = dependency_svg(found[i], marginals=mass[i], gold=gold[i])
+        picture = dependency_svg(found[i], marginals=None if mass is None else mass[i], gold=gold[i])
         name = f"{gold[i].source or f'sentence {i + 1}'}: {errors[i]} of {len(gold[i])} heads are wrong"
         section.add(details(name, figure(picture), open_=place < 3))

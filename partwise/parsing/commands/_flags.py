@@ -26,8 +26,8 @@ def check_flags(args: argparse.Namespace) -> None:
             check_writable(target)
 
 
-def load_parser(args: argparse.Namespace, kind: type[Any], what: str) -> Any:
-    """The model of the file, which must be of this class."""
+def load_parser(args: argparse.Namespace, kind: type[Any] | tuple[type[Any], ...], what: str) -> Any:
+    """The model of the file, which must be of this class, or of one of these."""
     from partwise.estimation.base import load_model
 
     model = load_model(args.model)

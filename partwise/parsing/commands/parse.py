@@ -90,10 +90,14 @@ def with_probabilities(sentence: Any, mass: Any) -> Any:
 
 
 def run(args: argparse.Namespace) -> None:
-    from partwise.parsing import DependencyParser, attachment_scores, parse_conllu
+    from partwise.parsing import DependencyParser, TransitionParser, attachment_scores, parse_conllu
 
     check_flags(args)
-    model = load_parser(args, DependencyParser, "dependency")
+    model = load_parser(args, (DependencyParser, TransitionParser), "dependency")
+    if isinstance(model, TransitionParser) and (args.risk or args.nbest is not None or args.probabilities):
+        raise InputError(
+            f"{args.model}: a transition parser has no probabilities, which --risk, --nbest and --probabilities need"
+        )
     stream = sys.stdin if args.input == "-" else open_text(args.input)
     name = "<stdin>" if args.input == "-" else args.input
     size = 1 if args.input == "-" and sys.stdin.isatty() else BATCH
