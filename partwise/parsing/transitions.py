@@ -87,7 +87,7 @@ class TransitionParser(SearchedEstimator, TreebankEstimator):
         mode: str = "explore",
         alpha: float = 0.9,
         average: bool = True,
-        max_passes: int = 10,
+        max_passes: int = 15,
         single_root: bool | None = None,
         labelled: bool = True,
         step_bits: int = 20,
