@@ -52,7 +52,7 @@ def main() -> None:
                   f"cluster {together[0]:.1f} ({together[1]:.4f})", flush=True)  # fmt: skip
     exact, likelihood, other, others = np.mean(rows, axis=0)
     print(f"K = {args.topics}, {args.sweeps} sweeps, {len(rows)} seeds: perplexity {exact:.1f} exact, {other:.1f} on "
-          f"the cluster, {100 * (other / exact - 1):+.2f}%; log p(w, z) per token {likelihood:.4f}, {others:.4f}")  # fmt: skip
+          f"the cluster, {100 * (other / exact - 1):+.2f}%; log p(w, z) per token {likelihood:.4f}, {others:.4f}")  # fmt: skip  # noqa: E501
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def test_flags_have_the_defaults_of_the_estimators() -> None:
         (["parse", "x.conllu"], "missing: the model"),
         (["parse", "missing.conllu", "--model", "MODEL"], "missing.conllu: cannot be read"),
         (["parse", "--model", "MODEL", "--report", "r.html"], "--evaluate"),
-        (["parse", "--model", "MODEL", "--nbest", "0"], "--nbest needs a number"),
+        (["parse", "--model", "MODEL", "--nbest", "0"], "--nbest must be at least 1"),
         (["parse-train", "TRAIN"], "--model FILE"),
         (["parse-train", "TRAIN", "--save", "m.pw", "--patience", "2"], "--dev"),
         (["parse-train", "TRAIN", "--save", "m.pw", "--order", "2", "--projective"], "--projective is for --order 1"),
