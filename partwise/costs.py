@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,12 +66,19 @@ class Hamming(Cost):
         if self.false_positive:
             return None
         # p = −c⁻z: only the gold atoms
-        n_atoms = np.array([space.n_atoms(i) for i in range(len(space))])
+        n_atoms = np.array([space.n_atoms(i) for i in range(len(space))], np.int32)
         atoms = numbers < np.repeat(n_atoms, np.diff(offsets))
-        counts = np.concatenate([[0], np.cumsum(atoms)])[offsets]
+        counts = _sums(atoms, np.int32)[offsets].astype(np.int64)
         missed = self.false_negative * values[atoms]
-        totals = np.concatenate([[0.0], np.cumsum(missed)])
-        return counts, numbers[atoms], -missed, totals[counts[1:]] - totals[counts[:-1]]
+        totals = _sums(missed, np.float64)[counts]
+        return counts, numbers[atoms], np.negative(missed, out=missed), np.diff(totals)
+
+
+def _sums(values: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """0, values[0], values[0] + values[1], …"""
+    sums = np.zeros(len(values) + 1, kind)
+    np.cumsum(values, out=sums[1:])
+    return sums
 
 
 class LabelCost(Cost):

@@ -121,9 +121,15 @@ class LBFGS(Learner):
         orthant = np.where(theta != 0, np.sign(theta), -np.sign(steepest)) if l1 else None
         evaluations, accepted = 0, False
         while evaluations < 30 and slope < 0:
-            new = size * direction
-            new += theta
-            if orthant is not None:
+            if direction is None:  # where the first step was too long; of the memory nothing has changed
+                direction = _two_loop(steepest, state["steps"], state["changes"], state["remembered"])
+            if orthant is None:
+                new, direction = direction, None  # one vector serves as both
+                new *= size
+                new += theta
+            else:
+                new = size * direction
+                new += theta
                 new[new * orthant < 0] = 0.0
             value, gradient = self._smooth(problem, new)
             value += l1 * float(np.abs(new).sum()) if l1 else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -196,9 +197,13 @@ class Chain(CompiledStructure):
     def encode_all(self, outputs: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
         if len(outputs) != len(self):
             raise InputError(f"got {len(outputs)} outputs for {len(self)} instances")
-        labels = [self._checked(i, y) for i, y in enumerate(outputs)]
-        flat = np.concatenate(labels) if labels else np.zeros(0, np.int64)
-        return self._encode(self._pack.offsets, flat)
+        offsets, numbers, coming = self._pack.offsets, [np.zeros(0, np.int32)], enumerate(outputs)
+        for first in range(0, len(self), 1000):  # so that what is needed on the way stays small
+            here = offsets[first : first + 1001] - offsets[first]
+            labels = [self._checked(i, y) for i, y in islice(coming, len(here) - 1)]
+            numbers.append(self._encode(here, np.concatenate(labels))[1])
+        found = np.concatenate(numbers)
+        return self._sparse_offsets(offsets), found, np.ones(len(found))
 
     def _checked(self, i: int, y: ArrayLike) -> NDArray[np.int64]:
         labels = np.asarray(y)
@@ -225,9 +230,13 @@ class Chain(CompiledStructure):
         pairs = np.stack([position * n + labels, transition], axis=1)
         keep = np.stack([np.ones(len(labels), bool), position > 0], axis=1)
         numbers = pairs[keep].astype(np.int32)
+        return self._sparse_offsets(offsets), numbers, np.ones(len(numbers))
+
+    @staticmethod
+    def _sparse_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         sparse = np.zeros(len(offsets), np.int64)
-        np.cumsum(2 * lengths - 1, out=sparse[1:])
-        return sparse, numbers, np.ones(len(numbers))
+        np.cumsum(2 * np.diff(offsets) - 1, out=sparse[1:])
+        return sparse
 
     @property
     def constrained(self) -> bool:
