@@ -91,18 +91,22 @@ def _anonymous(pid: int) -> int:
 
 
 class Clock:
-    """A callback that notes wall and CPU seconds after every pass."""
+    """A callback that notes wall and CPU seconds after every pass, and says so where passes take long."""
 
-    def __init__(self) -> None:
-        self.marks: list[tuple[float, float]] = []
+    def __init__(self, says: bool = False) -> None:
+        self.says, self.marks = says, [(time.perf_counter(), time.process_time())]
 
     def __call__(self, record: Any, theta: Any) -> None:
         self.marks.append((time.perf_counter(), time.process_time()))
+        if self.says:
+            wall, cpu = (b - a for a, b in zip(*self.marks[-2:], strict=True))
+            evaluations = record.extra["evaluations"]
+            print(f"pass {record.step}: {evaluations} evaluations, {wall:.0f} s, {cpu:.0f} s of CPU", flush=True)
 
     def per_token(self, model: partwise.SequenceLabeler, tokens: int) -> tuple[float, float]:
         """Median µs of an evaluation of loss and gradient, per token: by the wall clock, and of CPU."""
         evaluations = np.array([record.extra["evaluations"] for record in model.result_.trace[1:]])
-        wall, cpu = np.median(np.diff(self.marks, axis=0) / evaluations[:, None], axis=0)
+        wall, cpu = np.median(np.diff(self.marks[1:], axis=0) / evaluations[:, None], axis=0)
         return 1e6 * float(wall) / tokens, 1e6 * float(cpu) / tokens
 
 
@@ -144,7 +148,7 @@ def main() -> None:
     if args.until == "pack":
         return
     before = in_memory(args.jobs)
-    clock = Clock()
+    clock = Clock(says=True)
     with Memory() as memory:
         model = partwise.SequenceLabeler(max_passes=5, n_jobs=args.jobs).fit(pack, callbacks=[clock])
     vectors = len(model.theta_) * (6 * 8 + 12 * 4)  # θ, gradients and directions; two times six steps of half precision

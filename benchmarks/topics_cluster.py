@@ -51,8 +51,11 @@ def main() -> None:
             print(f"seed {seed}: exact {alone[0]:.1f} ({alone[1]:.4f} per token, {middle - begin:.0f} CPU s), "
                   f"cluster {together[0]:.1f} ({together[1]:.4f})", flush=True)  # fmt: skip
     exact, likelihood, other, others = np.mean(rows, axis=0)
-    print(f"K = {args.topics}, {args.sweeps} sweeps, {len(rows)} seeds: perplexity {exact:.1f} exact, {other:.1f} on "
-          f"the cluster, {100 * (other / exact - 1):+.2f}%; log p(w, z) per token {likelihood:.4f}, {others:.4f}")  # fmt: skip  # noqa: E501
+    change = 100 * (other / exact - 1)
+    print(
+        f"K = {args.topics}, {args.sweeps} sweeps, {len(rows)} seeds: perplexity {exact:.1f} exact, {other:.1f} on the"
+    )
+    print(f"cluster, {change:+.2f}%; log p(w, z) per token {likelihood:.4f} and {others:.4f}")
 
 
 if __name__ == "__main__":
