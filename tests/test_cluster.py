@@ -22,7 +22,7 @@ from partwise.cluster import engine
 from partwise.cluster.shards import add_totals, dense, sparse, tree_total
 from partwise.costs import Hamming
 from partwise.data import load_sample, read_columns, write_columns
-from partwise.exceptions import ClusterError, ParameterError
+from partwise.exceptions import ClusterError, InputError, ParameterError
 
 distributed = pytest.importorskip("distributed", reason="needs partwise[dask]")
 
@@ -169,6 +169,12 @@ def test_what_is_wrong_is_said(pack: partwise.Pack, client: Any, monkeypatch: py
 
     with pytest.raises(ParameterError, match="'cost' parameter of SequenceLabeler must be picklable"):
         labeler(1, cost=Own()).fit(pack, engine=client)
+
+    class Mine(partwise.SequenceLabeler):
+        """Neither is this."""
+
+    with pytest.raises(InputError, match=r"cannot be sent to workers: .*Mine.*define it at the top of a module"):
+        Mine(max_passes=1).fit(pack, engine=client)
     with monkeypatch.context() as patch:
         patch.setattr("partwise._version.__version__", "0.0.0")
         with pytest.raises(ClusterError, match=r"has partwise .* \(here 0\.0\.0\)"):

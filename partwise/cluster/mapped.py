@@ -51,9 +51,10 @@ def drop_pages(pack: Any) -> None:
     They are the page cache's, but whoever looks at the memory of a process counts them. The arrays must be as they are
     in their files.
     """
-    advice = getattr(mmap, "MADV_DONTNEED", None)
-    for mapped in {id(found): found for found in _maps(pack)}.values() if advice is not None else ():
-        mapped.madvise(advice)
+    if not hasattr(mmap, "MADV_DONTNEED"):  # a system that has no such thing
+        return
+    for mapped in {id(found): found for found in _maps(pack)}.values():
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _maps(pack: Any) -> Iterator[mmap.mmap]:

@@ -97,8 +97,8 @@ def forget(run: str) -> None:
     """Let go of the shards of a run, or of all where it is empty."""
     for key in [key for key in _HELD if not run or key[0] == run]:
         del _HELD[key]
-    for key in [key for key in _SCRATCH if not run or key == run]:
-        del _SCRATCH[key]
+    for name in [name for name in _SCRATCH if not run or name == run]:
+        del _SCRATCH[name]
 
 
 def _relieve() -> None:

@@ -263,4 +263,6 @@ def picklable(shard: Any, model: Any) -> None:
                     "picklable, to be sent to workers: define it at the top of a module",
                     value,
                 ) from None
-        raise InputError(f"the data cannot be sent to workers: {error}") from None
+        raise InputError(
+            f"the data cannot be sent to workers: {error}; define it at the top of a module that they can import"
+        ) from None
