@@ -188,15 +188,18 @@ class Broken(Cut):
         self.fault = fault
 
     def operators(self, x: str, state: Any) -> Any:
+        if self.fault == "no list":
+            return None
         return [] if self.fault == "nothing" and len(state) == 2 else super().operators(x, state)
 
-    def good(self, x: str, y: Any, state: Any) -> bool:
-        if self.fault == "never":
-            return False
+    def good(self, x: str, y: Any, state: Any) -> Any:
+        if self.fault in ("never", "silent"):
+            return False if self.fault == "never" else None
         return super().good(x, y, state) and not (self.fault == "forgets" and len(state) == 2)
 
     def features(self, x: str, state: Any) -> Any:
-        return {"text": "word", "number": 3}.get(self.fault, super().features(x, state))
+        wrong = {"text": "word", "number": 3, "names": [1, 2], "value": {"word": "the"}, "nan": {"word": np.nan}}
+        return wrong.get(self.fault, super().features(x, state))
 
     def key(self, state: Any) -> Any:
         return list(state) if self.fault == "list" else state
@@ -210,6 +213,11 @@ class Broken(Cut):
         ("never", r"the initial state is not y-good: \(0,\) cannot lead to the given output"),
         ("text", r"features at \(0, 1\) must be a dict or a list of names, got 'word'"),
         ("number", r"features at \(0, 1\) must be a dict or a list of names, got 3"),
+        ("no list", r"the operators at \(0,\) must be a list of states, got None"),
+        ("silent", r"good at \(0,\) must be True or False, got None: is a return missing\?"),
+        ("names", r"names of features at \(0, 1\) must be strings, got 1"),
+        ("value", r"the feature 'word' at \(0, 1\) must be a finite number, got 'the'"),
+        ("nan", r"the feature 'word' at \(0, 1\) must be a finite number, got nan"),
         ("list", r"states of Broken cannot be hashed \(list\): use tuples, or define key\(state\)"),
     ],
 )
@@ -228,14 +236,48 @@ def test_settings_and_data() -> None:
     ]:
         with pytest.raises(ParameterError, match=words):
             LaSO(**settings)
-    with pytest.raises(ParameterError, match="'size' parameter of Beam must be at least 1"):
-        Beam(0)
+    for size in (0, -1, 2.5, "3", True):
+        with pytest.raises(ParameterError, match="'size' parameter of Beam must be an integer of at least 1"):
+            Beam(size)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"'mode' parameter of LaSO must be one of .* after an error"):
+        LaSO(mode="explore").fit(PlainSearch(Cut(), ["a"], [(0, 1)], Beam()))
     with pytest.raises(InputError, match="X has 1 inputs but y has 0"):
         PlainSearch(Cut(), ["a"], [], Beam())
     with pytest.raises(InputError, match="at least one input"):
         PlainSearch(Cut(), [], [], Beam())
     with pytest.raises(InputError, match="LaSO trains search problems, not list"):
         LaSO().fit([])  # type: ignore[arg-type]
+
+
+class Circle(SearchProblem):
+    """Five places on a circle; y-good are the three of the way back from 0 to 3."""
+
+    def __init__(self, goal: int) -> None:
+        self.end = goal
+
+    def initial(self, x: int) -> int:
+        return 0
+
+    def operators(self, x: int, state: int) -> list[int]:
+        return [(state + 1) % 5, (state - 1) % 5]
+
+    def goal(self, x: int, state: int) -> bool:
+        return state == self.end
+
+    def good(self, x: int, y: int, state: int) -> bool:
+        return state in (0, 4, 3)
+
+    def features(self, x: int, state: int) -> list[str]:
+        return [f"place {state}"]
+
+
+@pytest.mark.parametrize("queue", [Greedy(), Beam(2), BestFirst(), AStar(), DepthFirst()])
+def test_circles_that_gain_at_every_turn_end(queue: Any) -> None:
+    """A path round the circle scores better and better: it must not be followed for ever, nor an empty queue read."""
+    model = SearchPredictor(Circle(3), queue=queue, max_passes=5, limit=100).fit([1, 2], [3, 3])
+    assert model.predict([5]) == [3]
+    with pytest.raises(InputError, match="input 0: (the search from 0 ran out of states|no goal was found)"):
+        SearchPredictor(Circle(99), queue=queue, random_state=0, max_passes=5, limit=100).fit([1], [3])
 
 
 def test_endless_spaces_stop_with_a_message() -> None:
@@ -248,6 +290,8 @@ def test_endless_spaces_stop_with_a_message() -> None:
 
     with pytest.raises(InputError, match="no goal was found within 50 expanded nodes"):
         Search(Endless(), Beam(1), "a", lambda active: 0.0, limit=50).run()
+    with pytest.raises(InputError, match="input 0: no goal was found within 50 expanded nodes"):
+        SearchPredictor(Endless(), queue=Beam(1), limit=50).fit(["a"], [tuple(range(100))])
 
 
 def test_a_resumed_run_ends_with_the_same_weights(tmp_path: Any) -> None:

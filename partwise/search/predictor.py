@@ -33,7 +33,7 @@ class SearchPredictor(SearchedEstimator):
     update, mode, alpha, average, max_passes, learner_options, random_state
         As in :class:`~partwise.learners.laso.learner.LaSO`.
     limit : int
-        The largest number of nodes that a prediction may expand.
+        The largest number of nodes that the search of an input may expand.
     patience : int, optional
         With a dev set: stop after this many passes without improvement.
     n_jobs : int
@@ -106,7 +106,7 @@ class SearchPredictor(SearchedEstimator):
 
     def _make_problem(self, X: Any, y: Any, learner: Any, loss: Any, **data: Any) -> Any:
         problem, queue = self._space()
-        return PlainSearch(problem, as_list(X, "X"), as_list(y), queue)
+        return PlainSearch(problem, as_list(X, "X"), as_list(y), queue, limit=self.limit)
 
     def _train(self, problem: Any, learner: Any, **options: Any) -> Self:
         self._names = problem  # features are numbered as they are met, so a held-out score needs to know them

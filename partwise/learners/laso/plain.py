@@ -39,15 +39,18 @@ State = dict[str, Any]
 class PlainSearch(TrainingData):
     """Inputs and outputs of a :class:`SearchProblem`, for :class:`~partwise.learners.laso.learner.LaSO`.
 
-    Weights belong to the names of features, which are numbered as they are met.
+    Weights belong to the names of features, which are numbered as they are met. ``limit`` is the largest number of
+    nodes that the search of an input may expand.
     """
 
-    def __init__(self, problem: SearchProblem, X: Sequence[Any], Y: Sequence[Any], queue: Queue) -> None:
+    def __init__(
+        self, problem: SearchProblem, X: Sequence[Any], Y: Sequence[Any], queue: Queue, *, limit: int = 1_000_000
+    ) -> None:
         if len(X) != len(Y):
             raise InputError(f"X has {len(X)} inputs but y has {len(Y)}")
         if len(X) == 0:
             raise InputError("a problem needs at least one input")
-        self.problem, self.X, self.Y, self.queue = problem, X, Y, queue
+        self.problem, self.X, self.Y, self.queue, self.limit = problem, X, Y, queue, limit
         self.m = len(X)
         self.number: dict[str, int] = {}
 
@@ -83,8 +86,8 @@ class PlainSearch(TrainingData):
         """Figure 2 for one input."""
         x, y = self.X[i], self.Y[i]
 
-        def judge(state: Any) -> bool:
-            return bool(self.problem.good(x, y, state))
+        def judge(state: Any) -> Any:
+            return self.problem.good(x, y, state)
 
         try:
             if rule.mode in (STANDARD, MAX_VIOLATION):
@@ -95,7 +98,7 @@ class PlainSearch(TrainingData):
             raise InputError(f"input {i}: {error}") from None
 
     def _follow(self, x: Any, judge: Any, rule: Rule, weights: _Weights) -> None:
-        search = Search(self.problem, self.queue, x, weights.score, judge)
+        search = Search(self.problem, self.queue, x, weights.score, judge, self.limit)
         while True:
             search.down = weights.margin()
             front, cut = search.take()
@@ -133,7 +136,7 @@ class PlainSearch(TrainingData):
 
     def _whole(self, x: Any, judge: Any, rule: Rule, weights: _Weights) -> None:
         """Complete outputs are compared (standard), or the nodes of the largest violation."""
-        search = Search(self.problem, self.queue, x, weights.score, judge)
+        search = Search(self.problem, self.queue, x, weights.score, judge, self.limit)
         search.down = weights.margin()
         best, worst = search.root, (-math.inf, search.root, search.root)
         while True:

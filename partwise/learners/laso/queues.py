@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners.laso.spaces import SearchProblem
 
@@ -72,14 +74,15 @@ class Beam(Queue):
     >>> Beam(0)
     Traceback (most recent call last):
         ...
-    partwise.exceptions.ParameterError: The 'size' parameter of Beam must be at least 1. Got 0 instead.
+    partwise.exceptions.ParameterError: The 'size' parameter of Beam must be an integer of at least 1. Got 0 instead.
     """
 
     size: int = 5
 
     def __post_init__(self) -> None:
-        if isinstance(self.size, bool) or not self.size >= 1:
-            raise ParameterError("size", type(self).__name__, "at least 1", self.size)
+        whole = isinstance(self.size, int | np.integer) and not isinstance(self.size, bool)
+        if not whole or not self.size >= 1:
+            raise ParameterError("size", type(self).__name__, "an integer of at least 1", self.size)
 
     def take(self, nodes: list[Node]) -> tuple[list[Node], list[Node], list[Node]]:
         level = min(node.level for node in nodes)
@@ -155,7 +158,7 @@ class Search:
         self.seen: dict[Hashable, float] = {}
         self.down = 0.0
         state = problem.initial(x)
-        self.root = Node(state, h=float(problem.heuristic(x, state)), good=judge is None or bool(judge(state)))
+        self.root = Node(state, h=float(problem.heuristic(x, state)), good=judge is None or self._judged(state))
         if not self.root.good:
             raise InputError(f"the initial state is not y-good: {state!r} cannot lead to the given output")
         if problem.progress(x, state) is not None:
@@ -183,11 +186,25 @@ class Search:
         return level
 
     def is_goal(self, node: Node) -> bool:
-        return bool(self.problem.goal(self.x, node.state))
+        return _truth(self.problem.goal(self.x, node.state), "goal", node.state)
+
+    def _judged(self, state: Any) -> bool:
+        return self.judge is not None and _truth(self.judge(state), "good", state)
+
+    def _on_path(self, node: Node | None, key: Hashable) -> bool:
+        """Whether the path to a node has been at a state: to go there again would be to go round in circles."""
+        while node is not None:
+            if self._key(node.state) == key:
+                return True
+            node = node.parent
+        return False
 
     def children(self, node: Node, remember: bool = True) -> list[Node]:
         """The nodes that one step leads to, less those that the search has been at by a path as good."""
-        states = list(self.problem.operators(self.x, node.state))
+        given: Any = self.problem.operators(self.x, node.state)
+        if not hasattr(given, "__iter__"):
+            raise InputError(f"the operators at {node.state!r} must be a list of states, got {given!r}")
+        states = list(given)
         if not states:
             raise InputError(f"the operators yield nothing at {node.state!r}, and it is not a goal")
         found = []
@@ -197,11 +214,13 @@ class Search:
             key = self._key(state)
             if remember:
                 known = self.seen.get(key)
-                if known is not None and not (self.queue.reopens and child.g > known):
-                    continue
+                if known is not None:
+                    better = self.queue.reopens and child.g > known
+                    if not better or self._on_path(node, key):
+                        continue
                 self.seen[key] = child.g
             child.h = float(self.problem.heuristic(self.x, state))
-            child.good = node.good and self.judge is not None and bool(self.judge(state))
+            child.good = node.good and self._judged(state)
             child.down = self.down if child.good else 0.0
             child.level = self._level(child)
             found.append(child)
@@ -209,6 +228,11 @@ class Search:
 
     def take(self) -> tuple[list[Node], list[Node]]:
         """(front, cut): take nodes off the queue."""
+        if not self.nodes:
+            raise InputError(
+                f"the search from {self.root.state!r} ran out of states before it found a goal: every step leads to "
+                "where it has been, or to states that the queue has cut off"
+            )
         front, self.nodes, cut = self.queue.take(self.nodes)
         return front, cut
 
@@ -226,23 +250,34 @@ class Search:
 
     def run(self) -> Searched:
         """Figure 1: until the first node that is taken off is a goal."""
-        while self.nodes:
+        while True:
             front, _ = self.take()
             if self.is_goal(front[0]):
                 return Searched(front[0], self.expanded, [*front, *self.nodes])
             self.expand(front)
-        raise InputError(f"the search from {self.root.state!r} ran out of states before it found a goal")
+
+
+def _truth(said: Any, method: str, state: Any) -> bool:
+    if said is None:
+        raise InputError(f"{method} at {state!r} must be True or False, got None: is a return missing?")
+    return bool(said)
 
 
 def _named(features: Any, state: Any) -> dict[str, float]:
     if isinstance(features, str) or not hasattr(features, "__iter__"):
         raise InputError(f"features at {state!r} must be a dict or a list of names, got {features!r}")
-    if not hasattr(features, "items"):
-        counted: dict[str, float] = {}
-        for name in features:
-            counted[name] = counted.get(name, 0.0) + 1.0
-        return counted
-    return {str(name): float(value) for name, value in features.items()}
+    named: dict[str, float] = {}
+    for name, value in features.items() if hasattr(features, "items") else ((name, 1.0) for name in features):
+        if not isinstance(name, str):
+            raise InputError(f"names of features at {state!r} must be strings, got {name!r}")
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise InputError(f"the feature {name!r} at {state!r} must be a finite number, got {value!r}")
+        named[name] = named.get(name, 0.0) + number
+    return named
 
 
 def descendants(nodes: Sequence[Node], search: Search) -> list[Node]:
