@@ -276,7 +276,7 @@ def test_circles_that_gain_at_every_turn_end(queue: Any) -> None:
     """A path round the circle scores better and better: it must not be followed for ever, nor an empty queue read."""
     model = SearchPredictor(Circle(3), queue=queue, max_passes=5, limit=100).fit([1, 2], [3, 3])
     assert model.predict([5]) == [3]
-    with pytest.raises(InputError, match="input 0: (the search from 0 ran out of states|no goal was found)"):
+    with pytest.raises(InputError, match=r"input 0: (the search from 0 ran out of states|no goal was found)"):
         SearchPredictor(Circle(99), queue=queue, random_state=0, max_passes=5, limit=100).fit([1], [3])
 
 
