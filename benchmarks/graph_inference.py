@@ -1,8 +1,10 @@
 """AD³ against HiGHS on the same linear relaxations: seconds to a bound within 1e-3 of the optimum.
 
-``python benchmarks/graph_inference.py``. CPU seconds, one thread each, the fastest of three for AD³ and one run of
-HiGHS (scipy.optimize.linprog). The bound of AD³ after few iterations is compared with HiGHS's value; the first setting
-whose bound is within 1e-3 (relative) counts.
+``python benchmarks/graph_inference.py``. CPU seconds, one thread each, the fastest of three for both (HiGHS once where
+it takes more than a second). HiGHS (scipy.optimize.linprog) is given the matrices of the local polytope, which are made
+outside its time, and solves to its own tolerance: by the method it chooses, the simplex method, and by its
+interior-point method. AD³ is given the packed graph and the scores, and all that it prepares counts. Its bound after
+few iterations is compared with HiGHS's value; the first setting whose bound is within 1e-3 (relative) counts.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import scipy.optimize
 from partwise.structures import FactorGraph, Graph
 from partwise.structures.graphs import model
 
-STEPS = (1, 5, 10, 20, 25, 30, 40, 60, 80, 160, 240, 320, 480, 640, 960, 1280)
+STEPS = (1, 5, 10, 15, 20, 25, 30, 40, 60, 80, 120, 160, 200, 240, 320, 400, 480, 560, 640, 800, 960, 1280)
 
 
 def grid(side: int, states: int) -> Graph:
@@ -59,12 +61,16 @@ def scattered(rng: np.random.Generator, n: int) -> Graph:
     return Graph(np.full(n, 2), [], hard)
 
 
-def highs(space: FactorGraph, scores: np.ndarray) -> tuple[float, float]:
+def highs(space: FactorGraph, scores: np.ndarray, method: str) -> tuple[float, float]:
+    """(optimum, seconds)."""
     polytope = space.relaxation(0)
     below = (polytope.below, polytope.limit) if polytope.below.shape[0] else (None, None)
-    start = time.process_time()
-    found = scipy.optimize.linprog(-scores, *below, polytope.equal, polytope.equal_to, method="highs")
-    return float(-found.fun), time.process_time() - start
+    clocks: list[float] = []
+    while len(clocks) < 3 and sum(clocks) < 1.0:
+        start = time.process_time()
+        found = scipy.optimize.linprog(-scores, *below, polytope.equal, polytope.equal_to, method=method)
+        clocks.append(time.process_time() - start)
+    return float(-found.fun), min(clocks)
 
 
 def ad3(graph: Graph, scores: np.ndarray, target: float) -> tuple[float, float, int]:
@@ -105,11 +111,16 @@ def main() -> None:
         wild = scattered(rng, size)
         cases[f"logic, {size} variables, {size} scattered factors"] = (wild, rng.normal(size=2 * size))
     FactorGraph([grid(2, 3)], inference="ad3").argmax(0, np.zeros(12 + 36))  # compile
-    print(f"{'case':48} {'HiGHS s':>9} {'AD³ s':>9} {'ratio':>7} {'bound off by':>13} {'iterations':>11}")
+    print(f"{'case':48} {'HiGHS s':>9} {'interior':>9} {'AD³ s':>9} {'ratio':>7} {'off by':>9} {'iterations':>11}")
     for name, (graph, scores) in cases.items():
-        value, slow = highs(FactorGraph([graph], inference="ad3"), scores)
+        space = FactorGraph([graph], inference="ad3")
+        value, slow = highs(space, scores, "highs")
+        _, interior = highs(space, scores, "highs-ipm")
         quick, distance, steps = ad3(graph, scores, value)
-        print(f"{name:48} {slow:9.3f} {quick:9.4f} {slow / quick:7.1f} {distance:13.1e} {steps:11d}")
+        print(
+            f"{name:48} {slow:9.3f} {interior:9.3f} {quick:9.4f} {slow / quick:7.1f} {distance:9.1e} {steps:11d}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -159,6 +159,37 @@ def test_ad3_against_highs_and_enumeration() -> None:
     assert certified > 100
 
 
+def many_rules(rng: np.random.Generator, n: int, count: int) -> Graph:
+    """``count`` hard factors of every kind but tables, four and five literals each, some negated; zeros hold in all."""
+    hard = []
+    for k in range(count):
+        names = [int(v) for v in rng.choice(n, 4 + k % 2, replace=False)]
+        odd = [model.negated(names[0]), *names[1:]]
+        hard += [model.at_most_one(names), model.budget(names, 2), model.or_output(names[:-1], names[-1])]
+        hard += [model.some(odd), model.exactly_one(odd), model.all_equal(names[:2])]
+    return Graph(np.full(n, 2), [], hard)
+
+
+def test_ad3_on_many_logical_factors_against_highs() -> None:
+    """Factors of one kind and size are done eight at a time; 21 of each leave some over."""
+    rng = np.random.default_rng(11)
+    for _ in range(3):
+        graph = many_rules(rng, 150, 21)
+        space = FactorGraph([graph], inference="ad3", max_iter=20000, tolerance=1e-8)
+        scores = rng.normal(size=300)
+        parts = space.argmax(0, scores)
+        relaxed, polytope = linear_program(space, scores), space.relaxation(0)
+        np.testing.assert_allclose(space.convergence("argmax")[0, 3], relaxed, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(score_of(scores, parts), relaxed, rtol=0, atol=1e-3)
+        assert np.abs(polytope.equal @ parts - polytope.equal_to).max() < 1e-5
+        assert (polytope.below @ parts - polytope.limit).max() < 1e-5
+        for steps in (1, 7):
+            short = FactorGraph([graph], inference="ad3", max_iter=steps, warm_start=True)
+            for _ in range(2):
+                short.argmax(0, scores)
+                assert short.convergence("argmax")[0, 3] >= relaxed - 1e-9
+
+
 def test_ad3_bound_holds_from_the_first_iteration() -> None:
     rng = np.random.default_rng(4)
     for _ in range(40):
@@ -384,6 +415,8 @@ def engine_answers() -> dict[str, list[float]]:
         space = FactorGraph([graph], inference=name)
         value = space.bound(0, scores) if name in ("ad3", "trw") else score_of(scores, space.argmax(0, scores))
         answers[name] = [value, *([space.marginals(0, scores)[0]] if "marginals" in space.oracles else [])]
+    rules = many_rules(np.random.default_rng(1), 24, 8)
+    answers["rules"] = [FactorGraph([rules], inference="ad3", max_iter=30).bound(0, np.arange(48) % 5 - 2.0)]
     exact = FactorGraph([graph])
     answers["kbest"] = [score_of(scores, row) for row in exact.kbest(0, scores, 3)]
     exact.sample(0, scores, 2, np.random.default_rng(0))
@@ -406,3 +439,4 @@ def test_kernels_run_without_the_compiler() -> None:
     assert found["trw"][0] >= best - 1e-9 and found["trw"][1] >= truth - 1e-9 and found["ad3"][0] >= best - 1e-9
     assert found["mean_field"][0] <= best + 1e-9 and found["mean_field"][1] <= truth + 1e-9
     assert len(found["loopy_bp"]) == 2
+    np.testing.assert_allclose(found["rules"], engine_answers()["rules"], atol=1e-9)

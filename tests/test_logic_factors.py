@@ -9,7 +9,7 @@ import pytest
 from graph_oracles import CONDITIONS
 from numpy.typing import NDArray
 
-from partwise.structures.graphs import logic
+from partwise.structures.graphs import lanes, logic
 from partwise.structures.graphs.logic_project import logic_project
 from partwise.structures.graphs.quadratic import active_set_table, pair_closed_form
 from partwise.testing import nearest_in_hull
@@ -53,6 +53,23 @@ def test_logical_factor(name: str) -> None:
         point = rng.choice([0.5, 1.0, 3.0]) * rng.normal(size=n) + 0.5
         logic_project(KINDS[name], limit, n, point, z)
         np.testing.assert_allclose(z, nearest_in_hull(rows, point), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_factors_side_by_side(name: str) -> None:
+    """Eight factors in the lanes of vector instructions have the nearest points that they have one by one."""
+    rng = np.random.default_rng(3)
+    for trial in range(60):
+        n = int(rng.integers(2, 12))
+        points = rng.choice([0.3, 1.0, 5.0, 1e4, 1e18]) * rng.normal(size=(n, lanes.LANES)) + 0.5
+        if trial % 4 == 0:
+            points = np.round(points)  # ties
+        limits = rng.integers(1, n + 1, lanes.LANES).astype(float)[None]
+        found, expected = points.copy(), np.empty(n)
+        lanes.nearest_lanes(KINDS[name], limits, 0, n, found)
+        for k in range(lanes.LANES):
+            logic_project(KINDS[name], int(limits[0, k]), n, points[:, k].copy(), expected)
+            np.testing.assert_allclose(found[:, k], expected, rtol=0, atol=1e-12 * max(1.0, np.abs(points).max()))
 
 
 def test_projections_of_long_factors_against_clarabel() -> None:

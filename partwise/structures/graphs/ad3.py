@@ -16,6 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from partwise._compile import kernel
+from partwise.structures.graphs.lanes import (
+    lanes_bound,
+    lanes_scratch,
+    load_prices,
+    project_lanes,
+    store_prices,
+    update_prices,
+)
 from partwise.structures.graphs.logic import HARD_TABLE, TABLE
 from partwise.structures.graphs.quadratic import project_structure
 from partwise.structures.graphs.subproblems import (
@@ -47,12 +55,15 @@ class Ad3Settings(NamedTuple):
 
 
 @kernel
-def price_bound(space, i, local, links, lam, point, scratch):
-    """Σ_C max over its configurations of scores and prices θ_b/d_b + λ_e: an upper bound for any λ with Σ_e λ_e = 0."""
+def price_bound(space, i, local, links, which, lam, point, scratch):
+    """Σ_C max over its configurations of scores and prices θ_b/d_b + λ_e: an upper bound for any λ with Σ_e λ_e = 0.
+
+    C are the tables and those logical factors that ``which`` names.
+    """
     first = space.factor_start[i]
     for e in range(lam.shape[0]):
         point[e] = local.share[links.bit[e]] + lam[e] if links.bit[e] >= 0 else 0.0
-    total = clauses_bound(local, links, lam, scratch)
+    total = clauses_bound(local, links, which, lam, scratch)
     for f in range(first, space.factor_start[i + 1]):
         kind = local.kind[f - first]
         if kind in (TABLE, HARD_TABLE):
@@ -61,7 +72,7 @@ def price_bound(space, i, local, links, lam, point, scratch):
 
 
 @kernel
-def solve_tables(space, i, local, links, eta, lam, p, scratch, point, copies, sums):
+def solve_tables(space, i, local, links, eta, lam, aim, scratch, point, copies, sums):
     """Copies of every table's bits, and their sums; a table whose point has not moved keeps its copies."""
     first = space.factor_start[i]
     edge_base = space.edge_start[space.slot_start[first]]
@@ -76,15 +87,46 @@ def solve_tables(space, i, local, links, eta, lam, p, scratch, point, copies, su
         for e in range(start, stop):
             b = links.bit[e]
             if b >= 0:
-                aim = p[b] + inverse * (local.share[b] + lam[e])
-                if not abs(aim - point[e]) <= 1e-12:
+                x = aim[b] + inverse * lam[e]
+                if not abs(x - point[e]) <= 1e-12:
                     moved = True
-                    point[e] = aim
+                    point[e] = x
         if moved:
             solve_table(space, i, f, local, eta, point, scratch, copies)
         for e in range(start, stop):
             if links.bit[e] >= 0:
                 sums[links.bit[e]] += copies[e]
+
+
+@kernel
+def loose_edges(links, lanes):
+    """The copies of free bits in tables and in factors that are in no batch."""
+    batched = np.zeros(links.bit.shape[0], np.uint8)
+    for r in range(lanes.edge.shape[0]):
+        for k in range(lanes.edge.shape[1]):
+            batched[lanes.edge[r, k]] = 1
+    count = 0
+    for e in range(links.bit.shape[0]):
+        count += links.bit[e] >= 0 and batched[e] == 0
+    found = np.empty(count, np.int64)
+    count = 0
+    for e in range(links.bit.shape[0]):
+        if links.bit[e] >= 0 and batched[e] == 0:
+            found[count] = e
+            count += 1
+    return found
+
+
+@kernel
+def move_bits(copied, sums, p, drift):
+    """p ← p + AHEAD·(mean of the copies − p), drift ← (1 − AHEAD)·(old p) − p; returns Σ copies·(change)²."""
+    total = 0.0
+    for b in range(p.shape[0]):
+        change = AHEAD * (sums[b] / max(copied[b], 1.0) - p[b]) if copied[b] > 0 else 0.0
+        total += copied[b] * change * change
+        drift[b] = (1.0 - AHEAD) * p[b] - (p[b] + change)
+        p[b] += change
+    return total
 
 
 @kernel
@@ -94,7 +136,7 @@ def review_due(iteration):
 
 
 @kernel
-def solve_relaxation(space, i, extra, bits, local, links, settings, unit, eta, before, lam, more, p, primal):
+def solve_relaxation(space, i, extra, bits, local, links, lanes, settings, unit, eta, before, lam, more, p, primal):
     """Runs AD³ from the multipliers λ; p ← relaxed bits. Returns (bound, iterations, residual, η).
 
     ``unit`` is a typical difference of scores, ``before`` the number of earlier iterations. η follows the ratio of the
@@ -108,44 +150,47 @@ def solve_relaxation(space, i, extra, bits, local, links, settings, unit, eta, b
     work, spot, near = np.empty(work_size(extra, i)), np.empty(size), np.empty(size)
     vertices, mix, held = np.empty((STRUCTURE_SET if size > 0 else 0, size)), np.empty(STRUCTURE_SET), 0
     scratch = factor_scratch(space, i, local)
-    copies, point, old = np.zeros(n_edges), np.full(n_edges, np.nan), np.empty(n_bits)
-    sums = np.empty(n_bits)
+    block, price, batched = lanes_scratch(lanes), np.empty(lanes.edge.shape), np.empty(lanes.edge.shape)
+    load_prices(lanes, lam, price)
+    loose = loose_edges(links, lanes)
+    copies, point = np.zeros(n_edges), np.full(n_edges, np.nan)
+    sums, aim, drift, copied = np.empty(n_bits), np.empty(n_bits), np.empty(n_bits), local.degree.copy()
+    weight = 0.0
     for b in range(n_bits):
         if local.fixed[b] >= 0:
-            p[b] = local.fixed[b]
-    best, residual = np.inf, np.inf
+            p[b], copied[b] = local.fixed[b], 0.0
+        weight += copied[b]
+    weight = max(weight, 1.0)
+    best, residual, steps = np.inf, np.inf, settings.max_iter
     for iteration in range(1, settings.max_iter + 1):
-        sums[:] = 0.0
-        solve_tables(space, i, local, links, eta, lam, p, scratch, point, copies, sums)
-        project_clauses(local, links, 1.0 / eta, lam, p, scratch, copies, sums)
+        inverse = 1.0 / eta
+        for b in range(n_bits):
+            sums[b], aim[b] = 0.0, p[b] + inverse * local.share[b]
+        solve_tables(space, i, local, links, eta, lam, aim, scratch, point, copies, sums)
+        project_clauses(local, links, lanes.single, inverse, lam, aim, scratch, copies, sums)
+        project_lanes(lanes, inverse, price, aim, block, batched, sums)
         if size > 0:
             for r in range(size):
-                spot[r] = p[bits[r]] + (local.share[bits[r]] + more[r]) / eta
+                spot[r] = aim[bits[r]] + inverse * more[r]
             held = project_structure(extra, i, spot, work, vertices, mix, held, near)
             for r in range(size):
                 sums[bits[r]] += near[r]
-        gap_dual = gap_primal = 0.0
-        weight = 0.0
-        for b in range(n_bits):
-            old[b] = p[b]
-            if local.fixed[b] < 0 and local.degree[b] > 0:
-                p[b] += AHEAD * (sums[b] / local.degree[b] - p[b])
-                gap_dual += local.degree[b] * (p[b] - old[b]) * (p[b] - old[b])
-                weight += local.degree[b]
-        for e in range(n_edges):
+        gap_dual = move_bits(copied, sums, p, drift)
+        gap_primal = update_prices(lanes, eta, AHEAD, drift, p, batched, price)
+        for e in loose:
             b = links.bit[e]
-            if b >= 0:
-                lam[e] -= eta * (AHEAD * copies[e] + (1.0 - AHEAD) * old[b] - p[b])
-                gap_primal += (copies[e] - p[b]) * (copies[e] - p[b])
+            lam[e] -= eta * (AHEAD * copies[e] + drift[b])
+            gap_primal += (copies[e] - p[b]) * (copies[e] - p[b])
         for r in range(size):
             b = bits[r]
-            more[r] -= eta * (AHEAD * near[r] + (1.0 - AHEAD) * old[b] - p[b])
+            more[r] -= eta * (AHEAD * near[r] + drift[b])
             gap_primal += (near[r] - p[b]) * (near[r] - p[b])
-        gap_primal, gap_dual = np.sqrt(gap_primal / max(weight, 1.0)), np.sqrt(gap_dual / max(weight, 1.0))
+        gap_primal, gap_dual = np.sqrt(gap_primal / weight), np.sqrt(gap_dual / weight)
         residual = max(gap_primal, max(1.0, eta / unit) * gap_dual)
         done = residual <= settings.tolerance
         if done or iteration % settings.every == 0 or iteration == settings.max_iter:
-            bound = price_bound(space, i, local, links, lam, point, scratch)
+            bound = price_bound(space, i, local, links, lanes.single, lam, point, scratch)
+            bound += lanes_bound(lanes, local.share, price, block)
             if size > 0:
                 for r in range(size):
                     spot[r] = local.share[bits[r]] + more[r]
@@ -153,10 +198,12 @@ def solve_relaxation(space, i, extra, bits, local, links, settings, unit, eta, b
             point[:] = np.nan
             best = min(best, bound)
             if done or best - primal <= settings.gap * (1.0 + abs(best)):
-                return best, iteration, residual, eta
+                steps = iteration
+                break
         if review_due(before + iteration):
             ratio = np.sqrt(max(gap_primal, 1e-300) / max(gap_dual, 1e-300))
             if not 1.0 / STEADY <= ratio <= STEADY:
                 eta = min(max(eta * min(max(ratio, 1.0 / CHANGE), CHANGE), unit / REACH), unit * REACH)
                 point[:] = np.nan
-    return best, settings.max_iter, residual, eta
+    store_prices(lanes, price, lam)
+    return best, steps, residual, eta

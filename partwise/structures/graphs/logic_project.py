@@ -23,7 +23,7 @@ def _simplex(a, n, z):
     while True:
         threshold, before = total / count, count
         for j in range(n):
-            if z[j] > 0 and a[j] <= threshold:
+            if z[j] > 0 and a[j] <= threshold and count > 1:  # of equal ones, rounding leaves the last
                 z[j] = 0.0
                 total -= a[j]
                 count -= 1

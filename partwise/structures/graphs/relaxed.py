@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise.structures.graphs.ad3 import Ad3Settings, solve_relaxation
 from partwise.structures.graphs.belief import MessageSpace, bit_count, edge_range, prepare, start_messages
+from partwise.structures.graphs.lanes import make_lanes
 from partwise.structures.graphs.local import live_links, local_tables
 from partwise.structures.graphs.messages import NoStructure
 from partwise.structures.graphs.pack import GraphSpace, atom_count, config_offset, graph_parts, violated, write_output
@@ -50,6 +51,7 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
     nothing, none = np.empty(0, np.int64), np.empty(0)
     local, known = local_tables(graph, i, open_atoms, theta, scores, shift, nothing)
     links = live_links(graph, i, local)
+    lanes = make_lanes(local, links)
     first, last = edge_range(graph, i)
     lam, p = start_messages(memory, first, last), np.empty(theta.shape[0])
     start_bits(graph, i, open_atoms, p)
@@ -65,7 +67,7 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
             graph, i, local, links, theta, scores, settings, constant + known, lam, p, y, spare
         )
     unit = score_scale(local, theta)
-    eta = 0.5 * unit
+    eta = 0.5 * unit if local.set_start[local.kind.shape[0]] > 0 else unit  # logic alone can take longer steps
     chunk = 5
     while True:
         if level < np.inf and level - value <= settings.gap * (1.0 + abs(level)):
@@ -74,7 +76,7 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
         piece = Ad3Settings(limit, settings.tolerance, settings.gap, settings.every, 0)
         primal = value - constant - known
         low, more, residual, eta = solve_relaxation(
-            graph, i, NoStructure(0), nothing, local, links, piece, unit, eta, done, lam, none, p, primal
+            graph, i, NoStructure(0), nothing, local, links, lanes, piece, unit, eta, done, lam, none, p, primal
         )
         level = min(level, low + constant + known)
         done += more

@@ -51,6 +51,19 @@ def score_scale(local, theta):
 
 
 @kernel
+def logical_factors(links):
+    """The logical factors that still say something."""
+    start = links.literal_start
+    found = np.empty(start.shape[0] - 1, np.int64)
+    count = 0
+    for g in range(found.shape[0]):
+        if start[g + 1] > start[g]:
+            found[count] = g
+            count += 1
+    return found[:count]
+
+
+@kernel
 def start_multipliers(graph, i, local, links, theta, scores, settings, offset, lam, p, y, spare):
     """λ and p from sequential messages; returns (bound, score of the output y that they chose, or −inf).
 
@@ -60,7 +73,7 @@ def start_multipliers(graph, i, local, links, theta, scores, settings, offset, l
     scratch, visits = factor_scratch(graph, i, local), node_visits(graph, i, local)
     rest, phi, point = np.zeros(theta.shape[0]), np.zeros(lam.shape[0]), np.empty(lam.shape[0])
     trial, prices = np.zeros(y.shape[0], np.int64), np.empty(lam.shape[0])
-    smooth = np.empty(local.table.shape[0])
+    smooth, clauses = np.empty(local.table.shape[0]), logical_factors(links)
     level, value = np.inf, -np.inf
     for b in range(theta.shape[0]):
         if local.fixed[b] < 0:
@@ -76,7 +89,7 @@ def start_multipliers(graph, i, local, links, theta, scores, settings, offset, l
         for e in range(lam.shape[0]):
             b = links.bit[e]
             prices[e] = phi[e] + rest[b] / local.degree[b] - local.share[b] if b >= 0 else 0.0
-        bound = offset + price_bound(graph, i, local, links, prices, point, scratch)
+        bound = offset + price_bound(graph, i, local, links, clauses, prices, point, scratch)
         slow = level - bound <= 1e-5 * (1.0 + abs(bound))
         if bound < level:
             level = bound

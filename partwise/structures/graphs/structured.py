@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise.structures.graphs.ad3 import solve_relaxation
 from partwise.structures.graphs.free_energy import free_energy, node_normaliser
+from partwise.structures.graphs.lanes import make_lanes
 from partwise.structures.graphs.local import live_links, local_tables
 from partwise.structures.graphs.logic import AND_PAIR
 from partwise.structures.graphs.messages import make_scratch, run_messages
@@ -73,8 +74,9 @@ def relax_pairs(space, i, scores, settings, parts):
     for r in range(part_count(extra, i) + graph.factor_start[i + 1] - first):
         scale += abs(scores[r]) / (n + graph.factor_start[i + 1] - first)
     unit = max(scale, 1e-12)
+    links = live_links(graph, i, local)
     level, iterations, residual, _ = solve_relaxation(
-        graph, i, extra, bits, local, live_links(graph, i, local), settings, unit, unit, 0, lam, more, p, -np.inf
+        graph, i, extra, bits, local, links, make_lanes(local, links), settings, unit, unit, 0, lam, more, p, -np.inf
     )
     for r in range(n):
         parts[r] = min(max(p[r], 0.0), 1.0)

@@ -128,18 +128,16 @@ def table_bound(space, i, f, local, price, scratch):
 
 
 @kernel
-def project_clauses(local, links, inverse, lam, p, scratch, copies, sums):
-    """Copies of the literals of logical factors nearest to p + (share + λ)/η, and their sums; inverse = 1/η."""
-    kinds, budgets, share = local.kind, local.budget, local.share
+def project_clauses(local, links, which, inverse, lam, aim, scratch, copies, sums):
+    """Copies of the bits of some logical factors nearest to aim + λ/η, and their sums; inverse = 1/η."""
+    kinds, budgets = local.kind, local.budget
     start, edges, bits, flipped = links.literal_start, links.literal_edge, links.bit, links.flipped
     literals, answers = scratch.literals, scratch.answers
-    for g in range(kinds.shape[0]):
+    for g in which:
         first, n = start[g], start[g + 1] - start[g]
-        if n == 0:
-            continue
         for j in range(n):
             e = edges[first + j]
-            x = p[bits[e]] + inverse * (share[bits[e]] + lam[e])
+            x = aim[bits[e]] + inverse * lam[e]
             literals[j] = 1.0 - x if flipped[first + j] != 0 else x
         if kinds[g] == AND_PAIR:
             score = inverse * local.table[local.table_start[g]]
@@ -154,13 +152,13 @@ def project_clauses(local, links, inverse, lam, p, scratch, copies, sums):
 
 
 @kernel
-def clauses_bound(local, links, lam, scratch):
-    """Σ over logical factors of the largest sum of prices share + λ that the factor allows."""
+def clauses_bound(local, links, which, lam, scratch):
+    """Σ over some logical factors of the largest sum of prices share + λ that the factor allows."""
     kinds, budgets, share = local.kind, local.budget, local.share
     start, edges, bits, flipped = links.literal_start, links.literal_edge, links.bit, links.flipped
     literals, answers = scratch.literals, scratch.answers
     total = 0.0
-    for g in range(kinds.shape[0]):
+    for g in which:
         first, n = start[g], start[g + 1] - start[g]
         if n == 0:
             continue
