@@ -19,7 +19,7 @@ from partwise.problem import Problem
 from partwise.structures import FactorGraph, Graph
 from partwise.structures.base import score_of
 from partwise.structures.factor_graph import ENGINES
-from partwise.structures.graphs import model
+from partwise.structures.graphs import contradiction, model
 from partwise.testing import Enumeration
 
 
@@ -387,6 +387,36 @@ def test_bad_settings() -> None:
     for name, value in {"inference": "junction", "max_iter": 0, "damping": 1.0, "tolerance": 0.0, "n_trees": 0}.items():
         with pytest.raises(ParameterError, match=name):
             FactorGraph([Graph([2])], **{name: value})
+
+
+def test_contradictions_that_propagation_does_not_see() -> None:
+    """A search finds them on small graphs, and names the factors that cannot all hold, no others."""
+    harmless = [model.at_most_one([3, 4]), model.some([0, 3])]
+    with pytest.raises(InputError, match=r"one another: exactly_one\(x0=1, x1=1\); all_equal\(x0=1, x1=1\)$"):
+        FactorGraph([Graph(np.full(5, 2), [], [*harmless, model.exactly_one([0, 1]), model.all_equal([0, 1])])])
+    odd = [model.exactly_one(pair) for pair in ([0, 1], [1, 2], [0, 2])]
+    for inference in ("ad3", "junction_tree"):
+        with pytest.raises(InputError, match=r"one another: (exactly_one\(x\d=1, x\d=1\)(; )?){3}$"):
+            FactorGraph([Graph(np.full(5, 2), [], [*harmless, *odd])], inference=inference)
+    fine = FactorGraph([Graph(np.full(5, 2), [], [*harmless, *odd[:2]])], inference="ad3")
+    with pytest.raises(InputError, match=r"one another: .*; evidence on variables|one another: .*; the evidence"):
+        fine.given(0, {0: 1, 2: 0})
+    with pytest.raises(InputError, match="graphs is one Graph; expected a list"):
+        FactorGraph(fine.graphs[0])
+
+
+def test_decoding_never_breaks_hard_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where diving finds no output, branch and bound does, or proves that there is none."""
+    monkeypatch.setattr(contradiction, "dive", lambda *args: False)
+    monkeypatch.setattr(contradiction, "SMALL", 0)
+    graph = Graph(np.full(4, 2), [], [model.exactly_one([0, 1]), model.all_equal([1, 2]), model.some([2, 3])])
+    space = FactorGraph([graph], inference="ad3")
+    half = np.full(8, 0.5)
+    states = space.decode(0, half)
+    assert all(factor.holds(dict(enumerate(states.tolist()))) for factor in graph.hard)
+    odd = [model.exactly_one(pair) for pair in ([0, 1], [1, 2], [0, 2])]
+    with pytest.raises(InputError, match="no output of instance 0 satisfies all its hard factors"):
+        FactorGraph([Graph([2, 2, 2], [], odd)], inference="ad3").decode(0, half[:6])
 
 
 def test_duplicate_factors_count_twice_and_parts_may_be_disconnected() -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from partwise import GraphLabeler, load_model
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.graphs import AttributedGraph, from_networkx, from_sparse, grid_edges, neighbor_edges, superpixel_edges
+from partwise.structures.graphs.model import at_most_one
 
 Labels = list[NDArray[np.int64]]
 
@@ -247,3 +248,64 @@ def test_logic_at_prediction() -> None:
     np.testing.assert_array_equal(plain, model.predict([graph])[0])
     exact = model.predict_marginals([graph], inference="junction_tree")[0]
     assert exact.shape == (5, 2)
+
+
+def unknown_case() -> tuple[list[AttributedGraph], NDArray[Any], list[list[str | None]]]:
+    """Rows of noisy pictures with two halves, and labels of which four in ten are unknown."""
+    rng = np.random.default_rng(5)
+    truth = np.repeat([0, 0, 1, 1], 4)
+    graphs = [AttributedGraph(truth[:, None] + rng.normal(0, 0.7, (16, 1)), grid_edges(4, 4)) for _ in range(9)]
+    names = np.array(["back", "front"])[truth]
+    return graphs, names, [[name if rng.random() < 0.6 else None for name in names] for _ in range(5)]
+
+
+def test_unknown_labels_with_margins() -> None:
+    """They are filled in until they stay; what is known costs, what is not costs nothing."""
+    graphs, names, partial = unknown_case()
+    model = GraphLabeler(C=0.1).fit(graphs[:5], partial)
+    assert model.inference_ == "cut" and 1 < model.n_rounds_ < 10
+    informed = GraphLabeler(C=0.1).fit(graphs[:5], [names] * 5)
+    assert model.score(graphs[5:], [names] * 4) > informed.score(graphs[5:], [names] * 4) - 0.05
+    pinned = [{j: label for j, label in enumerate(y) if label is not None} for y in partial]
+    filled = model.predict(graphs[:5], pinned=pinned)
+    again = GraphLabeler(C=0.1).fit(
+        graphs[:5], filled, node_weights=[[float(label is not None) for label in y] for y in partial]
+    )
+    np.testing.assert_allclose(again.theta_, model.theta_)  # the filled labels are those it was last trained on
+    missing = [[np.nan if label is None else float(label == "front") for label in y] for y in partial]
+    numbers = GraphLabeler(C=0.1).fit(graphs[:5], missing)
+    assert numbers.encoder_.node_types["node"].classes == [0.0, 1.0]
+    np.testing.assert_allclose(numbers.theta_, model.theta_)
+    with pytest.raises(ParameterError, match=r"'checkpoint' parameter of GraphLabeler\.fit must be None where labels"):
+        GraphLabeler().fit(graphs[:5], partial, checkpoint="never-written")
+    with pytest.raises(InputError, match="no node has a known label"):
+        GraphLabeler().fit(graphs[:2], [[None] * 16] * 2)
+
+
+def test_one_graph_in_place_of_a_list() -> None:
+    graphs, names, _ = unknown_case()
+    model = GraphLabeler(C=0.1).fit(graphs[:5], [names] * 5)
+    for call in (lambda: model.predict(graphs[5]), lambda: GraphLabeler().fit(graphs[5], names),
+                 lambda: model.score(graphs[5], names)):  # fmt: skip
+        with pytest.raises(InputError, match="X is one AttributedGraph; expected a list of graphs"):
+            call()
+    with pytest.raises(InputError, match="pinned is one mapping; expected a list with one per graph"):
+        model.predict([graphs[5]], pinned={0: "front"})
+    with pytest.raises(InputError, match=r"constraint 0 is at_most_one\(x0=front, x1=front\); expected one list"):
+        model.predict([graphs[5]], constraints=[at_most_one([(0, "front"), (1, "front")])], inference="ad3")
+
+
+def test_volumes_and_stored_zeros() -> None:
+    """Neighbours of voxels as distances say; a stored 0 is no edge."""
+    places = np.argwhere(np.ones((2, 3, 4)))
+    apart = np.abs(places[:, None] - places[None])
+    for connectivity, near in ((6, apart.sum(axis=2) == 1), (26, apart.max(axis=2) == 1)):
+        expected = {(a, b) for a, b in np.argwhere(near).tolist() if a < b}
+        found = grid_edges(2, 3, 4, connectivity=connectivity)
+        assert len(found) == len(expected) and {tuple(sorted(pair)) for pair in found.tolist()} == expected
+    with pytest.raises(ParameterError, match="'connectivity' parameter of grid_edges must be 6 or 26"):
+        grid_edges(2, 3, 4, connectivity=8)
+    matrix = scipy.sparse.csr_array(np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 3.0], [0.0, 3.0, 1.0]]))
+    matrix.setdiag(0)
+    assert matrix.nnz == 7
+    assert from_sparse(np.zeros((3, 1)), matrix).edges["edge"].tolist() == [[0, 1], [1, 2]]

@@ -107,3 +107,18 @@ def test_save_and_load(tmp_path: Path) -> None:
         odd = np.empty((2, 1), object)
         odd[0, 0], odd[1, 0] = (1, 2), "b"
         MarkovNetwork([(0,)]).fit(odd).save(path)
+
+
+def test_tables_that_are_lists_or_have_odd_names() -> None:
+    network = MarkovNetwork([(0, 1)]).fit([["a", 1], ["b", 2], ["a", 1], ["b", 1]])
+    assert network.states_ == {0: ["a", "b"], 1: [1, 2]}  # numbers stay numbers beside strings
+    assert network.map(given={1: 2}) == {0: "b", 1: 2}
+    pandas = pytest.importorskip("pandas")
+    twice = pandas.DataFrame([[1, 2, 3], [2, 3, 4]], columns=["a", "a", "b"])
+    with pytest.raises(InputError, match="two columns 'a'"):
+        MarkovNetwork([("a", "b")]).fit(twice)
+    table = pandas.DataFrame([[1, 2], [2, 3]], columns=["a", "b"])
+    with pytest.raises(InputError, match=r"clique 0 names a column twice: \['a', 'a'\]"):
+        MarkovNetwork([("a", "a")]).fit(table)
+    with pytest.raises(InputError, match="clique 0 is the string 'ab'; expected a sequence of columns"):
+        MarkovNetwork(["ab"]).fit(table)

@@ -4,6 +4,7 @@ scipy.sparse."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,33 @@ __all__ = ["from_networkx", "from_sparse", "grid_edges", "neighbor_edges", "supe
 Ints = NDArray[np.int64]
 
 
-def grid_edges(height: int, width: int, *, connectivity: int = 4) -> Ints:
-    """(E, 2) edges between neighbouring pixels, numbered row by row; ``connectivity`` 4 or 8 (with diagonals).
+def grid_edges(*shape: int, connectivity: int | None = None) -> Ints:
+    """(E, 2) edges between neighbouring pixels of a (height, width) image, or voxels of a (depth, height, width) one.
+
+    Pixels are numbered row by row, as ``ravel`` does. ``connectivity`` is 4 or 8 (with diagonals) in an image, 6 or 26
+    in a volume; the smaller unless given.
 
     Examples
     --------
     >>> grid_edges(2, 2).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]
-    >>> len(grid_edges(3, 3, connectivity=8))
-    20
+    >>> len(grid_edges(3, 3, connectivity=8)), len(grid_edges(3, 3, 3))
+    (20, 54)
     """
-    if connectivity not in (4, 8):
-        raise ParameterError("connectivity", "grid_edges", "4 or 8", connectivity)
-    if height < 1 or width < 1:
-        raise ParameterError("height and width", "grid_edges", "at least 1", (height, width))
-    number = np.arange(height * width).reshape(height, width)
-    pairs = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:])]
-    if connectivity == 8:
-        pairs += [(number[:-1, :-1], number[1:, 1:]), (number[:-1, 1:], number[1:, :-1])]
-    return np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in pairs])
+    if len(shape) not in (2, 3) or min(shape) < 1:
+        raise ParameterError("shape", "grid_edges", "height and width, or depth, height and width, at least 1", shape)
+    choices = {2: (4, 8), 3: (6, 26)}[len(shape)]
+    wanted = choices[0] if connectivity is None else connectivity
+    if wanted not in choices:
+        raise ParameterError("connectivity", "grid_edges", f"{choices[0]} or {choices[1]}", connectivity)
+    number, pairs = np.arange(np.prod(shape)).reshape(shape), []
+    for step in product((0, 1, -1), repeat=len(shape)):
+        along = [s for s in step if s]
+        if along and along[0] > 0 and (len(along) == 1 or wanted == choices[1]):  # one of every two directions
+            here = tuple(slice(max(-s, 0), n - max(s, 0)) for s, n in zip(step, shape, strict=True))
+            there = tuple(slice(max(s, 0), n - max(-s, 0)) for s, n in zip(step, shape, strict=True))
+            pairs.append(np.stack([number[here].ravel(), number[there].ravel()], axis=1))
+    return np.concatenate(pairs)
 
 
 def neighbor_edges(points: ArrayLike, k: int = 3, *, radius: float = np.inf) -> Ints:
@@ -84,6 +93,8 @@ def superpixel_edges(segments: ArrayLike) -> tuple[Ints, Ints]:
 def from_sparse(nodes: ArrayLike, matrix: Any) -> AttributedGraph:
     """The graph of a symmetric scipy.sparse matrix of edge weights, which become the feature of the edges.
 
+    A weight of 0 is no edge, whether or not the matrix stores it.
+
     Examples
     --------
     >>> import scipy.sparse
@@ -93,7 +104,9 @@ def from_sparse(nodes: ArrayLike, matrix: Any) -> AttributedGraph:
     """
     import scipy.sparse
 
-    table = scipy.sparse.coo_array(matrix)
+    table = scipy.sparse.csr_array(matrix)
+    table.sum_duplicates()
+    table.eliminate_zeros()
     n = len(np.asarray(nodes))
     if table.shape != (n, n):
         raise InputError(f"the matrix has shape {table.shape}; expected ({n}, {n}), one row per node")

@@ -22,7 +22,7 @@ from partwise.features.rows import DenseRows
 from partwise.graphs.attributed import AttributedGraph
 from partwise.graphs.disagreement import DisagreementRows
 
-__all__ = ["EdgeType", "GraphEncoder", "GraphFeatures", "NodeType"]
+__all__ = ["EdgeType", "GraphEncoder", "GraphFeatures", "NodeType", "check_graphs", "flat_labels", "is_missing"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -83,7 +83,7 @@ class GraphEncoder:
     ) -> GraphEncoder:
         """The encoder of a training set."""
         self = cls(full)
-        _check_graphs(graphs)
+        check_graphs(graphs)
         names = _merged_order([list(graph.nodes) for graph in graphs], "nodes")
         flat = [flat_labels(i, graph, y) for i, (graph, y) in enumerate(zip(graphs, labels, strict=True))]
         for name in names:
@@ -152,7 +152,7 @@ class GraphEncoder:
 
     def check(self, graphs: Sequence[AttributedGraph]) -> None:
         """Raise an error for graphs whose types, orders or numbers of features are not those of training."""
-        _check_graphs(graphs)
+        check_graphs(graphs)
         for i, graph in enumerate(graphs):
             for what, given, known in (
                 ("nodes", graph.nodes, self.node_types),
@@ -219,7 +219,7 @@ class GraphEncoder:
     # labels
 
     def codes(self, i: int, graph: AttributedGraph, labels: Any) -> Ints:
-        """(N,) numbers of labels, −1 for None; an unknown label is an error."""
+        """(N,) numbers of labels, −1 for None or NaN; a label that training has not seen is an error."""
         flat, out = flat_labels(i, graph, labels), np.empty(graph.n_nodes, np.int64)
         for name, first in graph.offsets.items():
             number = {label: b for b, label in enumerate(self.node_types[name].classes)}
@@ -264,7 +264,17 @@ def flat_labels(i: int, graph: AttributedGraph, labels: Any) -> list[Any]:
     flat = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     if len(flat) != graph.n_nodes:
         raise InputError(f"graph {i} has {graph.n_nodes} nodes but {len(flat)} labels")
-    return [y.item() if isinstance(y, np.generic) else y for y in flat]
+    return [None if is_missing(y) else y.item() if isinstance(y, np.generic) else y for y in flat]
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and what is not equal to itself, such as pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # the truth of pandas.NA is undecided
+        return True
 
 
 def _classes(labels: Sequence[Any], name: str) -> list[Any]:
@@ -277,7 +287,8 @@ def _classes(labels: Sequence[Any], name: str) -> list[Any]:
         return sorted(known, key=str)
 
 
-def _check_graphs(graphs: Sequence[Any]) -> None:
+def check_graphs(graphs: Sequence[Any]) -> None:
+    """Raise an error that names the first that is no graph."""
     for i, graph in enumerate(graphs):
         if not isinstance(graph, AttributedGraph):
             raise InputError(f"graph {i} is a {type(graph).__name__}; expected an AttributedGraph")

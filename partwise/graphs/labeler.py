@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from partwise.exceptions import CapabilityError, InputError, ParameterError, Sto
 from partwise.graphs.attributed import AttributedGraph
 from partwise.graphs.encoding import EdgeType, GraphEncoder, GraphFeatures, NodeType
 from partwise.graphs.spaces import CUTS, choose_inference, label_costs, make_space, pinned_states
+from partwise.graphs.unknown import KnownLabels
 from partwise.learners import Learner
 from partwise.learners.base import Callback
 from partwise.learners.frank_wolfe import FrankWolfe
@@ -27,6 +29,8 @@ from partwise.problem import Problem
 from partwise.structures.base import Structure
 
 __all__ = ["GraphLabeler"]
+
+ROUNDS = 10  # of filling in unknown labels and training, at most
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,6 +61,7 @@ class GraphLabeler(LearnedEstimator):
     encoder_ : types, labels and scales found in training
     theta_ : (dim,) weights: of nodes by type (features × labels), then of edges by type
     result_ : Result with the trace, the certificate and the status
+    n_rounds_ : how often unknown labels were filled in; only where there are some and the loss has a cost
 
     Examples
     --------
@@ -132,7 +137,8 @@ class GraphLabeler(LearnedEstimator):
         ----------
         X : the graphs
         y : labels, one sequence per graph, in the order of its nodes; or a mapping from node types to sequences
-            None stands for an unknown label.
+            None or NaN stands for an unknown label. A likelihood is summed over unknown labels; with margins they are
+            filled in and the model is trained again, in turns (``n_rounds_``), and a certificate is of the last turn.
         node_weights : one (N,) array per graph, optional
             What a mistake at each node costs, for example the pixels of a superpixel; 1 if absent.
         dev : (X, y), optional
@@ -143,9 +149,41 @@ class GraphLabeler(LearnedEstimator):
         sample_weight : (n,), optional
             How much the loss of each graph counts: 2 counts it twice. Learners that do not support this raise an error.
         """
-        graphs, labels = as_list(X, "X"), as_list(y)
-        given: dict[str, Any] = {"callbacks": callbacks, "checkpoint": checkpoint, "sample_weight": sample_weight}
-        return self._fit(graphs, labels, dev=dev, node_weights=node_weights, **given)
+        graphs, labels = graph_list(X), as_list(y)
+        given: dict[str, Any] = {"dev": dev, "callbacks": callbacks, "sample_weight": sample_weight}
+        self.check_settings()
+        if self._settings()[1].uses_cost:
+            known = KnownLabels(graphs, labels)
+            if not known.whole:
+                if checkpoint is not None or self.cost is not None:
+                    name = "checkpoint" if checkpoint is not None else "cost"
+                    raise ParameterError(
+                        name, "GraphLabeler.fit", "None where labels are unknown", checkpoint or self.cost
+                    )
+                return self._fit_known(graphs, known, node_weights, given)
+        return self._fit(graphs, labels, checkpoint=checkpoint, node_weights=node_weights, **given)
+
+    def _fit_known(
+        self, graphs: Sequence[AttributedGraph], known: KnownLabels, node_weights: Any, given: dict[str, Any]
+    ) -> Self:
+        """Max-margin training with unknown labels, see :mod:`partwise.graphs.unknown`; from the known nodes alone."""
+        weights, filled = known.weights(node_weights), None
+        if not known.graphs:
+            raise InputError("no node has a known label")
+        self._fit(known.graphs, known.labels, node_weights=[weights[i][known.masks[i]] for i in known.having])
+        for self.n_rounds_ in range(1, ROUNDS + 1):
+            before, filled = filled, self.predict(graphs, pinned=known.pinned)
+            if before is not None and all(map(np.array_equal, before, filled)):
+                return self
+            self._fit(graphs, filled, node_weights=weights, **given)
+            if self.result_.status == "interrupted":
+                return self
+        from sklearn.exceptions import ConvergenceWarning  # a training that converged does not pay for it
+
+        warnings.warn(
+            f"the unknown labels still change after {ROUNDS} rounds of training", ConvergenceWarning, stacklevel=3
+        )
+        return self
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         problem = self.problem(X, y, node_weights=data.get("node_weights"))
@@ -215,7 +253,7 @@ class GraphLabeler(LearnedEstimator):
         self, graphs: Sequence[AttributedGraph], pinned: Any, constraints: Any = None, inference: str | None = None
     ) -> tuple[Any, Structure]:
         check_is_fitted(self, "theta_")
-        used = self._without_edges(as_list(graphs, "X"))
+        used = self._without_edges(graph_list(graphs))
         self.encoder_.check(used)
         open_states = None if pinned is None else pinned_states(self.encoder_, used, pinned)
         wanted = None if inference is None else choose_inference(self.encoder_, inference)
@@ -289,9 +327,10 @@ class GraphLabeler(LearnedEstimator):
     def score(self, X: Sequence[AttributedGraph], y: Sequence[Any]) -> float:
         """Share of the nodes with a known label that are labelled correctly."""
         check_is_fitted(self, "theta_")
-        if len(X) != len(y):
-            raise InputError(f"there are {len(X)} graphs but labels for {len(y)}")
-        return float(self._make_score(as_list(X, "X"), as_list(y))(self.theta_))
+        graphs = graph_list(X)
+        if len(graphs) != len(y):
+            raise InputError(f"there are {len(graphs)} graphs but labels for {len(y)}")
+        return float(self._make_score(graphs, as_list(y))(self.theta_))
 
     # storage
 
@@ -322,6 +361,13 @@ class GraphLabeler(LearnedEstimator):
             raise StorageError(
                 f"there are {len(self.theta_)} weights; the types of nodes and edges have {sum(encoder.dims)}"
             )
+
+
+def graph_list(X: Any) -> Sequence[AttributedGraph]:
+    """X as a sequence of graphs; one graph by itself is an error."""
+    if isinstance(X, AttributedGraph):
+        raise InputError("X is one AttributedGraph; expected a list of graphs: [graph]")
+    return as_list(X, "X")
 
 
 def _accuracy(codes: Sequence[Ints], found: Sequence[Ints]) -> float:

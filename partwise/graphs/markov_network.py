@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from partwise.estimation.base import StoredModel, params_from_json, params_to_json
 from partwise.exceptions import InputError, ParameterError, StorageError
+from partwise.graphs.encoding import is_missing
 from partwise.structures.factor_graph import FactorGraph
 from partwise.structures.graphs.model import Graph
 
@@ -125,6 +126,10 @@ class MarkovNetwork(StoredModel, BaseEstimator):
     def _make_space(self) -> FactorGraph:
         number = {name: v for v, name in enumerate(self.columns_)}
         for c, clique in enumerate(self.cliques):
+            if isinstance(clique, str):
+                raise InputError(f"clique {c} is the string {clique!r}; expected a sequence of columns")
+            if len(set(clique)) < len(clique):
+                raise InputError(f"clique {c} names a column twice: {list(clique)}")
             for name in clique:
                 if name not in number:
                     raise InputError(f"clique {c} names column {name!r}; the table has {self.columns_}")
@@ -133,7 +138,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
         return FactorGraph([Graph(sizes, [scope for scope in scopes if len(scope) > 1])], inference=self.inference)
 
     def _states_of(self, name: Hashable, values: list[Any]) -> list[Any]:
-        seen = list(dict.fromkeys(value for value in values if not _missing(value)))
+        seen = list(dict.fromkeys(value for value in values if not is_missing(value)))
         if self.states is not None and name in self.states:
             return list(self.states[name])
         if not seen:
@@ -152,7 +157,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
         for v, (name, values) in enumerate(zip(columns, table, strict=True)):
             index = {value: k for k, value in enumerate(self.states_[name])}
             for r, value in enumerate(values):
-                if _missing(value):
+                if is_missing(value):
                     codes[r, v] = -1
                 elif value in index:
                     codes[r, v] = index[value]
@@ -277,23 +282,16 @@ def _plain(value: Any, what: str) -> Any:
     raise InputError(f"{what} is {value!r}, a {type(value).__name__}; a file holds strings and numbers only")
 
 
-def _missing(value: Any) -> bool:
-    """None, NaN, and what is not equal to itself, such as pandas' NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # the truth of pandas.NA is undecided
-        return True
-
-
 def _columns(X: Any) -> tuple[list[Hashable], list[list[Any]]]:
     """(names, values) of the columns of a DataFrame or a 2-D array; arrays number them."""
     if hasattr(X, "columns") and hasattr(X, "iloc"):
-        table = [X[name].tolist() for name in X.columns]
         names = list(X.columns)
+        twice = [name for k, name in enumerate(names) if name in names[:k]]
+        if twice:
+            raise InputError(f"the table has two columns {twice[0]!r}; names must differ")
+        table = [X[name].tolist() for name in names]
     else:
-        array = np.asarray(X)
+        array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)  # lists keep the types of their values
         if array.ndim != 2:
             raise InputError(f"expected a table of two dimensions; got shape {array.shape}")
         names, table = list(range(array.shape[1])), [column.tolist() for column in array.T]

@@ -69,6 +69,9 @@ def make_space(
     if hard is not None and len(hard) != len(graphs):
         raise InputError(f"there are {len(graphs)} graphs but constraints on {len(hard)}")
     models = []
+    for i, factors in enumerate(hard or ()):
+        if isinstance(factors, Hard):
+            raise InputError(f"constraint {i} is {factors}; expected one list of hard factors per graph")
     for i, graph in enumerate(graphs):
         factors = [] if hard is None else [_translated(encoder, i, graph, factor) for factor in hard[i] or ()]
         models.append(Graph(encoder.states(graph), encoder.edges(graph), factors))
@@ -116,17 +119,23 @@ def pinned_states(
     encoder: GraphEncoder, graphs: Sequence[AttributedGraph], pinned: Sequence[Mapping[int, Any] | None]
 ) -> list[dict[int, list[int]]]:
     """{node: states} of every graph from {node: label or set of labels}."""
+    if isinstance(pinned, Mapping):
+        raise InputError("pinned is one mapping; expected a list with one per graph: pinned=[{node: label}]")
     if len(pinned) != len(graphs):
         raise InputError(f"there are {len(graphs)} graphs but pinned nodes for {len(pinned)}")
     found = []
     for i, (graph, known) in enumerate(zip(graphs, pinned, strict=True)):
+        if known is not None and not isinstance(known, Mapping):
+            raise InputError(
+                f"pinned nodes of graph {i} are a {type(known).__name__}; expected {{node: label}} or None"
+            )
         kinds = _kinds(graph)
         states = {}
         for j, labels in (known or {}).items():
             if not 0 <= j < graph.n_nodes:
                 raise InputError(f"pinned node {j} of graph {i}; it has nodes 0 … {graph.n_nodes - 1}")
             classes = encoder.node_types[kinds[j]].classes
-            wanted = sorted(labels) if isinstance(labels, (set, frozenset)) else [labels]
+            wanted = list(labels) if isinstance(labels, (set, frozenset)) else [labels]
             unknown = [label for label in wanted if label not in classes]
             if unknown or not wanted:
                 raise InputError(f"node {j} of graph {i} is pinned to {labels!r}; its labels are {classes}")

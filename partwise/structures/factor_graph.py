@@ -14,13 +14,13 @@ from partwise.structures._graph_input import NodeAtoms
 from partwise.structures.base import CompiledStructure, Floats, Polytope, Solution, score_of
 from partwise.structures.graphs import domains
 from partwise.structures.graphs.branch import branch_and_bound
-from partwise.structures.graphs.contradiction import contradiction, evidence_row
+from partwise.structures.graphs.contradiction import contradiction, evidence_row, nearest_output
 from partwise.structures.graphs.engines import ENGINES, check_settings, make_pack
 from partwise.structures.graphs.forests import Forests, spanning_forests
 from partwise.structures.graphs.junction_tree import Tree, build_tree, too_wide
 from partwise.structures.graphs.model import Graph
 from partwise.structures.graphs.pack import pack_graphs, violated
-from partwise.structures.graphs.search import dive, run_gibbs, whole_output
+from partwise.structures.graphs.search import run_gibbs, whole_output
 from partwise.structures.registry import register_structure
 
 __all__ = ["ENGINES", "FactorGraph"]
@@ -104,6 +104,8 @@ class FactorGraph(CompiledStructure):
         time_limit: float | None = None,
         allowed: Sequence[ArrayLike] | None = None,
     ) -> None:
+        if isinstance(graphs, Graph):
+            raise InputError("graphs is one Graph; expected a list of them, one per instance: FactorGraph([graph])")
         self.graphs = list(graphs)
         for i, graph in enumerate(self.graphs):
             if not isinstance(graph, Graph):
@@ -275,8 +277,7 @@ class FactorGraph(CompiledStructure):
         open_atoms, reason = np.ones(len(weights), np.uint8), np.full(len(weights), -1, np.int64)
         domains.open_states(self.graph, i, zeros, open_atoms)
         domains.propagate(self.graph, i, zeros, open_atoms, reason)
-        found = np.zeros_like(y)
-        return found if dive(self.graph, i, zeros, weights, open_atoms, found) else y
+        return nearest_output(self.graph, i, weights, open_atoms, self.time_limit)
 
     def _largest(self, i: int, parts: Floats) -> Ints:
         states = self.graphs[i].states

@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.exceptions import InputError
+from partwise.exceptions import InputError, SolverError
+from partwise.structures.graphs.ad3 import Ad3Settings
+from partwise.structures.graphs.branch import branch_and_bound
 from partwise.structures.graphs.domains import open_states, propagate
-from partwise.structures.graphs.model import Graph
-from partwise.structures.graphs.pack import GraphSpace, atom_count, graph_parts
+from partwise.structures.graphs.model import Graph, Hard
+from partwise.structures.graphs.pack import GraphSpace, atom_count, graph_parts, pack_graphs
+from partwise.structures.graphs.search import dive
 
-__all__ = ["contradiction", "evidence_row"]
+__all__ = ["contradiction", "evidence_row", "nearest_output"]
+
+SMALL = 20_000  # atoms × hard factors up to which a search looks for contradictions that propagation does not see
+PATIENCE = 10.0  # seconds for the search of an output near a relaxed one, where no other limit is given
+SEARCH = Ad3Settings(1000, 1e-6, 1e-9, 5, 100)
 
 
 def evidence_row(space: GraphSpace, i: int, known: Mapping[int, Any]) -> NDArray[np.bool_]:
@@ -37,11 +44,11 @@ def evidence_row(space: GraphSpace, i: int, known: Mapping[int, Any]) -> NDArray
 
 
 def contradiction(space: GraphSpace, graph: Graph, i: int) -> str | None:
-    """The hard factors and the evidence that propagation finds at odds; None if it finds none.
+    """The hard factors and the evidence that are at odds; None if none are found.
 
-    From the variable that lost its last state back: the factors by which it lost them, the variables of those factors
-    that had lost some, and so on. Propagation does not see every contradiction; an engine meets the others as "no
-    output".
+    From the variable that lost its last state by propagation back: the factors by which it lost them, the variables of
+    those factors that had lost some, and so on. Propagation does not see every contradiction. On small graphs a search
+    finds the others; on large ones an engine meets them as "no output".
     """
     scores = np.zeros(int(graph_parts(space, i)))
     n_atoms = int(atom_count(space, i))
@@ -50,7 +57,9 @@ def contradiction(space: GraphSpace, graph: Graph, i: int) -> str | None:
     fault = int(propagate(space, i, scores, open_atoms, reason))
     if fault < 0:
         space.settled[i] = open_atoms.all()
-        return None
+        if n_atoms * len(graph.hard) > SMALL or dive(space, i, scores, np.zeros(n_atoms), open_atoms, _states(graph)):
+            return None
+        return _least_contradiction(space, graph, i)
     first, last, base = int(space.factor_start[i]), int(space.factor_start[i + 1]), int(space.node_start[i])
 
     def scope(f: int) -> list[int]:
@@ -74,3 +83,53 @@ def contradiction(space: GraphSpace, graph: Graph, i: int) -> str | None:
     hard = [f - first - graph.n_factors for f in sorted(factors)]
     words = [str(graph.hard[h]) for h in hard if 0 <= h < len(graph.hard)]
     return "; ".join(words + ([f"evidence on variables {sorted(evident)}"] if evident else []))
+
+
+def _states(graph: Graph) -> NDArray[np.int64]:
+    return np.zeros(len(graph.states), np.int64)
+
+
+def _least_contradiction(space: GraphSpace, graph: Graph, i: int) -> str | None:
+    """Hard factors of which none can be left out, after a search over all outputs; None where there is an output."""
+    first = int(space.atom_start[space.node_start[i]])
+    left = space.allowed[first : first + int(atom_count(space, i))] if len(space.allowed) else None
+
+    def possible(factors: list[Hard], known: NDArray[np.uint8] | None) -> bool:
+        alone = pack_graphs([Graph(graph.states, (), factors)], known)
+        scores = np.zeros(int(graph_parts(alone, 0)))
+        open_atoms, reason = np.ones(len(scores), np.uint8), np.full(len(scores), -1, np.int64)
+        open_states(alone, 0, scores, open_atoms)
+        if propagate(alone, 0, scores, open_atoms, reason) >= 0:
+            return False
+        if dive(alone, 0, scores, scores, open_atoms, _states(graph)):
+            return True
+        found = branch_and_bound(alone, 0, scores, SEARCH, PATIENCE)
+        return found.states is not None or found.bound > -np.inf
+
+    kept = list(graph.hard)
+    if possible(kept, left):
+        return None
+    for factor in graph.hard:
+        fewer = [other for other in kept if other is not factor]
+        if not possible(fewer, left):
+            kept = fewer
+    words = [str(factor) for factor in kept]
+    return "; ".join(words + (["the evidence"] if left is not None and possible(kept, None) else []))
+
+
+def nearest_output(
+    space: GraphSpace, i: int, weights: NDArray[np.float64], open_atoms: NDArray[np.uint8], time_limit: float | None
+) -> NDArray[np.int64]:
+    """States that satisfy the hard factors, of large weight: by diving, and where that fails by branch and bound."""
+    scores = np.zeros(int(graph_parts(space, i)))
+    found = np.zeros(int(space.node_start[i + 1] - space.node_start[i]), np.int64)
+    if dive(space, i, scores, weights, open_atoms, found):
+        return found
+    limit = PATIENCE if time_limit is None else time_limit
+    scores[: len(weights)] = weights
+    search = branch_and_bound(space, i, scores, SEARCH, limit)
+    if search.states is not None:
+        return search.states
+    if search.bound == -np.inf:
+        raise InputError(f"no output of instance {i} satisfies all its hard factors and the evidence")
+    raise SolverError(f"no output of instance {i} that satisfies its hard factors was found within {limit:g} s")
