@@ -137,7 +137,7 @@ def test_threads_do_not_change_the_result() -> None:
         ({"graphs": [3]}, "graph 0 is a int; expected an AttributedGraph"),
         ({"labels": [[0, 1]]}, "graph 0 has 3 nodes but 2 labels"),
         ({"labels": [[0, 0, 0]]}, "1 different labels; expected at least 2"),
-        ({"labels": []}, "there are 1 graphs but labels of 0"),
+        ({"labels": []}, "there are 1 graphs but labels for 0"),
         ({"graphs": [], "labels": []}, "no graphs to train on"),
         ({"labels": [{"cell": [0, 0, 1]}]}, r"labels of graph 0 are of types \['cell'\]"),
         (
