@@ -4,8 +4,9 @@ Lawler's (1972) partition. A node is a set of labelled trees: some words have a 
 their labels are forbidden. Dual decomposition gives a tree t of the set and an upper bound of all its trees. Without t
 the set falls into one part per free word w: the words before w as in t, and not the arc and label of t into w. The node
 with the largest bound is split next. Once the k best trees found so far are not below any bound that is left, they are
-the k best of all, whether or not the relaxation is tight: that is the guarantee. After k + :data:`MOST_EXTRA` splits
-the search ends, and the largest bound left tells how many of the trees are proved.
+the k best of all, whether or not the relaxation is tight: that is the guarantee. After k + :data:`MOST_EXTRA` splits,
+or as many iterations of dual decomposition as :func:`_budget` grants, the search ends with the k best trees so far, and
+the largest bound left tells how many of them are proved.
 
 A part starts from the prices of the node it was cut from, and from that node's tree with another label if it has one;
 it is dropped as soon as its bound is not above the k-th best score.
@@ -73,6 +74,12 @@ def _insert(tree, named, value, trees, names, values, found):
 
 
 @kernel
+def _budget(k, n, max_iterations):
+    """Iterations in all: those of k + MOST_EXTRA sentences, and fewer where one of them takes long."""
+    return int((k + MOST_EXTRA) * max_iterations * min(1.0, 40.0 / n))
+
+
+@kernel
 def _floor(values, found):
     """What a bound must exceed to matter: the k-th best score so far, and rounding."""
     k = values.shape[0]
@@ -93,7 +100,7 @@ def ranked_trees(lay, n, n_labels, scores, single_root, max_iterations, trees, n
     prices, bounds = np.zeros((room, 2 * count)), np.empty((room, 1))
     parent, turn = np.empty((room, 1), np.int64), np.empty((room, 1), np.int64)
     arc_scores, labels = base.copy(), base_labels.copy()
-    value, bounds[0, 0], _ = decompose(
+    value, bounds[0, 0], spent = decompose(
         lay, n, arc_scores, scores, single_root, max_iterations, prices[0], -np.inf, -np.inf, tree[0]
     )
     if value == -np.inf:
@@ -108,10 +115,14 @@ def ranked_trees(lay, n, n_labels, scores, single_root, max_iterations, trees, n
         for x in range(size):
             if bounds[x, 0] > rest:
                 node, rest = x, bounds[x, 0]
-        if node < 0 or step == k + MOST_EXTRA or rest <= _floor(values, found):
+        tired = step == k + MOST_EXTRA or (found == k and spent > _budget(k, n, max_iterations))
+        if node < 0 or tired or rest <= _floor(values, found):
             break
         limit, bounds[node, 0] = rest, -np.inf  # its parts stand for it
         for word in range(max(turn[node, 0], 1), n + 1):
+            if found == k and spent > _budget(k, n, max_iterations):
+                bounds[node, 0] = limit  # for the parts that are not looked at
+                break
             if size == room:
                 tree, named, prices = _longer(tree), _longer(named), _longer(prices)
                 bounds, parent, turn = _longer(bounds), _longer(parent), _longer(turn)
@@ -120,10 +131,11 @@ def ranked_trees(lay, n, n_labels, scores, single_root, max_iterations, trees, n
             _restrict(lay, scores, n_labels, tree, named, parent, turn, node, word, arc_scores, labels)
             tree[size], prices[size] = tree[node], prices[node]
             start = tree_score(lay, tree[size], arc_scores, scores)
-            value, upper, _ = decompose(
+            value, upper, steps = decompose(
                 lay, n, arc_scores, scores, single_root, max_iterations, prices[size], start,
                 _floor(values, found), tree[size],
             )  # fmt: skip
+            spent += steps
             if value == -np.inf:
                 continue
             for m in range(1, n + 1):
