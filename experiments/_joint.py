@@ -15,7 +15,7 @@ from partwise.sequences.segmentation.joint import JointLabeler
 from partwise.sequences.tokens import token_accuracy
 
 #: Words are all that is given: no lists, no tags of other corpora.
-SETTINGS = {"frequent": 4, "hash_bits": 17}
+SETTINGS: dict[str, Any] = {}
 
 
 @cache
@@ -36,7 +36,7 @@ def decoder(context: Context) -> Any:
 def train(settings: dict[str, Any], context: Context, sentences: int | None = None) -> tuple[Any, float]:
     """(result, CPU seconds) of one training."""
     _, data = prepared(context, sentences)
-    wanted = ("update", "mode", "beam", "alpha", "margin_scale", "average")
+    wanted = ("update", "mode", "beam", "rivals", "alpha", "margin_scale", "average")
     learner = LaSO(max_passes=settings["passes"], **{key: settings[key] for key in wanted if key in settings})
     begin = time.process_time()
     result = learner.fit(data)

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from partwise import load_model
-from partwise.exceptions import InputError, ParameterError
+from partwise.data.columns import encode
+from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners.laso._beam import decode
 from partwise.sequences.sample import load_sample
+from partwise.sequences.segmentation.dictionary import TagDictionary
 from partwise.sequences.segmentation.joint import JointLabeler
 
 
@@ -65,7 +67,11 @@ def test_mistakes(data: Any) -> None:
     words, tags, chunks = (data.column(name)[:3] for name in ("word", "pos", "chunk"))
     with pytest.raises(InputError, match="the number of chunk tags differs from the number of words in some sentence"):
         JointLabeler().fit(words, (tags, [row[:-1] for row in chunks]))
-    for settings, expected in [({"frequent": 0}, "at least 1"), ({"hash_bits": 30}, "from 4 to 24")]:
+    for settings, expected in [
+        ({"frequent": 0}, "at least 1"),
+        ({"folds": 1}, "at least 2"),
+        ({"hash_bits": 30}, "from 4 to 24"),
+    ]:
         with pytest.raises(ParameterError, match=expected):
             JointLabeler(**settings).fit(words, (tags, chunks))
 
@@ -76,3 +82,31 @@ def test_it_is_stored(data: Any, model: JointLabeler, tmp_path: Any) -> None:
     words = load_sample("english", split="test").column("word")
     assert again.predict(words) == model.predict(words)
     assert again.get_params() == {**model.get_params(), "n_jobs": 1, "verbose": 0}
+
+
+def test_the_dictionary() -> None:
+    words = encode([["The", "run", "run", "run"], ["walking", "run"]])
+    tags = np.array([0, 1, 1, 2, 3, 1])  # DT NN NN VB VBG NN
+    book = TagDictionary.learn(words, tags, frequent=3)
+    names = ["DT", "NN", "VB", "VBG"]
+    assert book.known() == ["run"] and book.rare == [0, 3]
+    assert [book.tag_class(word, names) for word in ("run", "The", "new")] == ["NN|VB", "DT~", "?"]
+    # unknown words have the tag of their ending among rare words
+    assert [book.usual(word) for word in ("run", "jumping", "Jumping", "zzz")] == [1, 3, -1, -1]
+    state = book.to_state()
+    assert TagDictionary.from_state(state, 3, 4).counts == book.counts
+    with pytest.raises(StorageError, match="'The' has tags that the model does not know"):
+        TagDictionary.from_state({**state, "tags": [[9], *state["tags"][1:]]}, 3, 4)
+    with pytest.raises(StorageError, match="not equally many"):
+        TagDictionary.from_state({**state, "counts": state["counts"][:-1]}, 3, 4)
+
+
+def test_training_words_are_looked_up_in_the_other_folds() -> None:
+    """A word that only one fold has is as unknown there as a new one; later it is known."""
+    X = [["the", "cat"], ["the", "dog"]]
+    model = JointLabeler(folds=2, frequent=1, hash_bits=6)
+    model.training(X, ([["DT", "NN"], ["DT", "NN"]], [["B-NP", "I-NP"], ["B-NP", "I-NP"]]))
+    words = encode(X)
+    gold = np.array([0, 1, 0, 1])
+    assert model._columns(words, gold)[0].column("seen") == [["DT", "?"], ["DT", "?"]]
+    assert model._columns(words, None)[0].column("seen") == [["DT", "NN"], ["DT", "NN"]]

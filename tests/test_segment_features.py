@@ -9,14 +9,20 @@ import numpy as np
 import pytest
 
 from partwise.features.base import norm_and_clear
+from partwise.learners.laso._beam import decode
 from partwise.learners.laso.learner import LaSO, PackedSearch
+from partwise.learners.laso.packed import action_features, cache_size, expand, most_actions, prepare
 from partwise.learners.laso.plain import PlainSearch
 from partwise.learners.laso.queues import Beam
 from partwise.learners.laso.spaces import SearchProblem
 from partwise.sequences.sample import load_sample
 from partwise.sequences.segmentation._chunk_kernels import best_segments, chunk_search
+from partwise.sequences.segmentation._history import History
 from partwise.sequences.segmentation.encoding import SegmentEncoder, gold_segments, segment_tags
 from partwise.structures.segments import Segments
+
+#: No weights of histories.
+NONE = History(np.zeros((0, 0), np.int32), 0, -1)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +107,7 @@ def test_an_unlimited_beam_is_viterbi(sample: dict[str, Any]) -> None:
         encoder.limits = limits
     theta = np.random.default_rng(2).normal(size=features.dim)
     labels = np.empty(int(few.offsets[-1]), np.int64)
-    best_segments(chunk_search(features.pack, None, np.zeros((0, 3), np.int64)), theta, 1 << 40, 0, len(few),
+    best_segments(chunk_search(features.pack, None, np.zeros((0, 3), np.int64), NONE), theta, 1 << 40, 0, len(few),
                   few.offsets, labels)  # fmt: skip
     for i in range(len(few)):
         exact = full_space.decode(i, full_space.argmax(i, features.scores(i, theta)))
@@ -157,12 +163,13 @@ class Chunks(SearchProblem):
 
 
 @pytest.mark.parametrize(
-    ("update", "mode", "beam"),
-    [("perceptron", "laso", 3), ("alma", "laso", 2), ("alma", "laso", 1), ("perceptron", "early", 3),
-     ("perceptron", "standard", 2), ("alma", "max_violation", 3)],
+    ("update", "mode", "beam", "rivals"),
+    [("perceptron", "laso", 3, "all"), ("alma", "laso", 2, "all"), ("alma", "laso", 1, "all"),
+     ("perceptron", "early", 3, "all"), ("perceptron", "standard", 2, "all"), ("alma", "max_violation", 3, "all"),
+     ("alma", "laso", 6, "ahead")],
 )  # fmt: skip
 def test_the_packed_search_learns_what_plain_python_learns(
-    sample: dict[str, Any], update: str, mode: str, beam: int
+    sample: dict[str, Any], update: str, mode: str, beam: int, rivals: str
 ) -> None:
     """Figure 2 twice: weights after three passes agree, feature by feature."""
     short = np.argsort(np.diff(sample["train"].offsets), kind="stable")[:4]
@@ -170,8 +177,8 @@ def test_the_packed_search_learns_what_plain_python_learns(
     gold, labels = gold_segments(few.coded("chunk"), "IOB2")
     encoder = SegmentEncoder("word[0]", bases=("pos[0]",)).fit(few, gold, labels, gold.limits(len(labels)))
     space, features = encoder.transform(few)
-    learner = LaSO(update=update, mode=mode, beam=beam, max_passes=3)
-    search = chunk_search(features.pack, gold.first, gold.segments)
+    learner = LaSO(update=update, mode=mode, beam=beam, rivals=rivals, max_passes=3)
+    search = chunk_search(features.pack, gold.first, gold.segments, NONE)
     packed = learner.fit(PackedSearch(search, features.dim, len(space)))
     outputs = [tuple(map(tuple, y.tolist())) for y in gold.outputs()]
     plain = PlainSearch(Chunks(space, features), list(range(len(space))), outputs, Beam(beam))
@@ -182,3 +189,36 @@ def test_the_packed_search_learns_what_plain_python_learns(
     expected = np.zeros(features.dim)
     expected[numbers] = slow.theta
     np.testing.assert_allclose(packed.theta, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_histories_are_scored_as_they_are_learnt(sample: dict[str, Any]) -> None:
+    """The score that the search gives an output is wᵀΦ of its actions, and two labels back change what comes next."""
+    few = sample["train"].subset(slice(0, 4))
+    gold, labels = gold_segments(few.coded("chunk"), "IOB2")
+    encoder = SegmentEncoder("word[0]", bases=("pos[0]", "lower(word)[0]")).fit(
+        few, gold, labels, gold.limits(len(labels))
+    )
+    _, features = encoder.transform(few)
+    search = chunk_search(features.pack, gold.first, gold.segments, History(features.codes, features.dim, 255))
+    theta = np.random.default_rng(4).normal(size=features.dim + 256)
+    for rows in (features.pack.tokens, features.pack.lasts):  # weights that do not exist are 0
+        theta[rows.base : rows.base + len(rows.mask)] *= rows.mask
+    for i in range(len(few)):
+        arena, queue = decode(search, i, theta, 5)
+        node = int(queue[0])
+        value, total = float(arena.score[node]), 0.0
+        while arena.parent[node] >= 0:
+            before = int(arena.parent[node])
+            delta, touched = np.zeros(len(theta)), np.zeros(search.most, np.int64)
+            n = action_features(search, i, arena.state[before], int(arena.action[node]), 1.0, delta, touched, 0)
+            assert n <= search.most
+            total += float(theta @ delta)
+            node = before
+        np.testing.assert_allclose(total, value, rtol=1e-9)
+    cache = np.full(cache_size(search, 0), np.nan)
+    prepare(search, 0, theta, cache)
+    gains = np.empty((2, most_actions(search)))
+    actions = np.empty(most_actions(search), np.int64)
+    for row, label in zip(gains, (0, 1), strict=True):
+        n = expand(search, 0, theta, cache, np.array([2, 1, 2, label], np.int32), actions, row)
+    assert n > 1 and not np.allclose(gains[0, :n], gains[1, :n])

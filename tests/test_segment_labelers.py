@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,17 +64,18 @@ def test_n_best_lists_begin_with_the_prediction(data: Any, exact: Any, searching
             assert len({tuple(other) for other, _ in ranked}) == len(ranked)
 
 
-def test_explanations_add_up(data: Any, exact: SegmentLabeler) -> None:
+def test_explanations_add_up(data: Any, exact: SegmentLabeler, searching: SearchLabeler) -> None:
     """The margin of an explanation is the difference of the two scores."""
     sentence = data.subset([0])
     span = next(s for s in exact.predict_spans(sentence)[0] if s.stop - s.start > 1)
-    told = exact.explain(sentence, span.start, span.stop)
-    space, features = exact.encoder_.transform(sentence)
-    scores, table = features.scores(0, exact.theta_), space.atoms(0)
-    here = (table.start == span.start) & (table.stop == span.stop)
-    value = {exact.classes_[b]: s for b, s in zip(table.label[here], scores[: len(here)][here], strict=True)}
-    np.testing.assert_allclose(told.margin, value[told.label] - value[told.rival], rtol=1e-9)
-    assert told.label in str(told)
+    for model in (exact, searching):
+        told = model.explain(sentence, span.start, span.stop)
+        space, features = model.encoder_.transform(sentence)
+        scores, table = features.scores(0, model.theta_), space.atoms(0)
+        here = (table.start == span.start) & (table.stop == span.stop)
+        value = {model.classes_[b]: s for b, s in zip(table.label[here], scores[: len(here)][here], strict=True)}
+        np.testing.assert_allclose(told.margin, value[told.label] - value[told.rival], rtol=1e-9)
+        assert told.label in str(told)
     with pytest.raises(InputError, match="no segment of 2 tokens has label 'XX'"):
         exact.explain(sentence, 0, 2, "XX")
     with pytest.raises(InputError, match="is empty or not within"):
@@ -111,13 +113,17 @@ def test_checkpoints_and_other_schemes(data: Any, tmp_path: Any) -> None:
 
 def test_mistakes(data: Any, exact: SegmentLabeler) -> None:
     few = data.subset(slice(0, 5))
-    with pytest.raises(InputError, match="segments are longer than max_length allows; needed: "):
+    too_long = sum(tag.startswith("B-") and after.startswith("I-") for row in few.column("chunk")
+                   for tag, after in pairwise(row))  # fmt: skip
+    with pytest.raises(InputError, match=f"{too_long} .*segments are longer than max_length allows; needed: "):
         SearchLabeler(TEMPLATES, max_length=1).fit(few, few.column("chunk"))
     with pytest.raises(InputError, match="segments are longer than max_length allows; needed: "):
         SegmentLabeler(TEMPLATES, max_length=1).fit(few, few.column("chunk"))
     for settings, words in [
         ({"max_length": 0}, "'max_length' parameter of SearchLabeler must be at least 1"),
         ({"beam": 0}, "'beam' parameter of LaSO must be at least 1"),
+        ({"rivals": "some"}, "'rivals' parameter of LaSO must be one of 'all', 'ahead'"),
+        ({"history_bits": 40}, "'history_bits' parameter of SearchLabeler must be from 4 to 26"),
         ({"segments": "pos[0]"}, "a list of templates"),
     ]:
         with pytest.raises(ParameterError, match=words):

@@ -15,7 +15,7 @@ class SearchedEstimator(LearnedEstimator):
     """w ← w + Δ wherever the search goes wrong: an estimator that :class:`~partwise.learners.laso.learner.LaSO` trains.
 
     It has the settings ``beam``, ``update``, ``mode``, ``alpha`` and ``average`` in place of loss, learner and C, and
-    its ``_make_problem`` returns the data of a search.
+    may have ``rivals`` and ``margin_scale``; its ``_make_problem`` returns the data of a search.
     """
 
     loss = learner = None
@@ -33,7 +33,7 @@ class SearchedEstimator(LearnedEstimator):
 
     def _settings(self, max_passes: int | None = None) -> Any:
         """The learner; a search has no loss."""
-        names = ("beam", "update", "mode", "alpha", "average", "random_state")
-        settings = {name: getattr(self, name) for name in names}
+        names = ("beam", "update", "mode", "rivals", "alpha", "margin_scale", "average", "random_state")
+        settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         limit: Any = self.max_passes if max_passes is None else max_passes
         return LaSO(max_passes=limit, **settings, **(self.learner_options or {})), None

@@ -36,6 +36,7 @@ from partwise.learners.laso.packed import (
 #: Update rules, and what is done after an error.
 PERCEPTRON, ALMA = 0, 1
 LASO, EARLY, STANDARD, MAX_VIOLATION, EXPLORE = 0, 1, 2, 3, 4
+ALL, AHEAD = 0, 1
 
 #: Violations that differ by less are the same: the first of them counts.
 TIE = 1e-9
@@ -45,7 +46,7 @@ GENERATION, SCALE, NORM2, UPDATES, MASS, STEPS, LARGEST, ERRORS = range(8)
 
 
 class Rule(NamedTuple):
-    """How to learn: eq. (2) or eq. (3), and which of the five ways to go on."""
+    """How to learn: eq. (2) or eq. (3), which of the five ways to go on, and what siblings are compared with."""
 
     update: int
     mode: int
@@ -53,6 +54,7 @@ class Rule(NamedTuple):
     alpha: float
     b: float
     c: float
+    rivals: int = 0
 
 
 @composite
@@ -242,8 +244,13 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
                     size += 1
                     used += 1
         share = np.zeros(used)
-        for q in range(nodes):
-            share[queue[q]] -= 1.0 / nodes
+        rivals = nodes
+        if rule.rivals == AHEAD:
+            rivals = 1  # the head of the queue is not y-good, or there would be no error
+            while rivals < nodes and arena.good[queue[rivals]] == 0:
+                rivals += 1
+        for q in range(rivals):
+            share[queue[q]] -= 1.0 / rivals
         for q in range(nodes, size):
             share[queue[q]] += 1.0 / (size - nodes)
         touched, n = difference(problem, i, arena, used, share, delta, touched)

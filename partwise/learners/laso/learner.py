@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from partwise._digest import pack_digest
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners.laso._learning import (
+    AHEAD,
+    ALL,
     ALMA,
     EARLY,
     ERRORS,
@@ -40,6 +42,8 @@ Floats = NDArray[np.float64]
 
 UPDATE_RULES = {"perceptron": PERCEPTRON, "alma": ALMA}
 MODES = {"laso": LASO, "early": EARLY, "standard": STANDARD, "max_violation": MAX_VIOLATION, "explore": EXPLORE}
+
+RIVALS = {"all": ALL, "ahead": AHEAD}
 
 #: A beam of this size is never full.
 UNLIMITED = 1 << 40
@@ -106,6 +110,10 @@ class LaSO:
         the nodes that were wrong (Goldberg & Nivre 2013), where the data know what is best to do after an error.
     beam : int, optional
         How many nodes a queue keeps, in packed problems; None for all.
+    rivals : {"all", "ahead"}
+        Which nodes Δ subtracts at an error, in the modes "laso" and "early": all that are left in the queue, as in eq.
+        (2), or only those that are ahead of the first y-good one. They differ where a wrong goal comes to the head of a
+        queue that still has the right one: then most of a large beam is behind, and would be pushed down for nothing.
     alpha : float in (0, 1]
         The degree of approximation of the maximal margin.
     margin_scale : float, optional
@@ -133,6 +141,7 @@ class LaSO:
     update: str = "alma"
     mode: str = "laso"
     beam: int | None = 5
+    rivals: str = "all"
     alpha: float = 0.9
     margin_scale: float | None = None
     step_scale: float = math.sqrt(2.0)
@@ -143,7 +152,7 @@ class LaSO:
     def __post_init__(self) -> None:
         if not self.max_passes >= 0:
             raise ParameterError("max_passes", "LaSO", "at least 0", self.max_passes)
-        for name, known in (("update", UPDATE_RULES), ("mode", MODES)):
+        for name, known in (("update", UPDATE_RULES), ("mode", MODES), ("rivals", RIVALS)):
             if getattr(self, name) not in known:
                 raise ParameterError(name, "LaSO", f"one of {', '.join(map(repr, known))}", getattr(self, name))
         if self.beam is not None and (isinstance(self.beam, bool) or not self.beam >= 1):
@@ -160,7 +169,8 @@ class LaSO:
         """The settings as the kernels want them."""
         scale = 1.0 / self.alpha if self.margin_scale is None else float(self.margin_scale)
         size = UNLIMITED if self.beam is None else int(self.beam)
-        return Rule(UPDATE_RULES[self.update], MODES[self.mode], size, float(self.alpha), scale, float(self.step_scale))
+        rule, mode, rivals = UPDATE_RULES[self.update], MODES[self.mode], RIVALS[self.rivals]
+        return Rule(rule, mode, size, float(self.alpha), scale, float(self.step_scale), rivals)
 
     def fit(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from partwise.exceptions import InputError
 from partwise.learners.laso._learning import (
+    AHEAD,
     ALMA,
     EARLY,
     ERRORS,
@@ -114,6 +116,8 @@ class PlainSearch(TrainingData):
                     descendants(good, search)  # names the state whose y-good test contradicts itself
                 continue
             nodes = front if isinstance(self.queue, Beam) else [*front, *search.nodes]
+            if rule.rivals == AHEAD:
+                nodes = list(takewhile(lambda node: not node.good, front))
             siblings = good or lost or waiting or self._siblings(head, search)
             weights.update(siblings, nodes)
             if rule.mode == EARLY:

@@ -25,6 +25,7 @@ from partwise.learners.laso.packed import (
     state_size,
     touch,
 )
+from partwise.sequences.segmentation._history import PAIRS, TRIPLES, History, pair_places, triple_places
 from partwise.sequences.segmentation.features import SegmentRows
 from partwise.structures._segments_kernels import atom_number, block_start, blocks_below, mask_scores
 
@@ -32,18 +33,23 @@ __all__ = ["ChunkSearch", "best_segments", "chunk_search"]
 
 
 class ChunkSearch(NamedTuple):
-    """Inputs to cut into chunks. A state is (tokens covered, label of the last chunk or −1, chunks so far)."""
+    """Inputs to cut into chunks. A state is (tokens covered, the last label or −1, chunks so far, the label before it).
+
+    The cache holds the scores of all parts, and then what labels b after b₁ at token t have of their history, NaN in
+    the first place of a row until it is needed.
+    """
 
     features: Any  # SegmentRows
     first: NDArray[np.int64]  # (n + 1,) the gold chunks of each input in:
     gold: NDArray[np.int64]  # (chunks,) actions
     entry_order: NDArray[np.int64]  # (entries,) entries of whole segments, those of an input sorted by atom
+    history: Any  # History
     most: int  # weights that one action can touch
 
 
 @state_size.register(ChunkSearch)
 def _(problem):
-    return 3
+    return 4
 
 
 @most_actions.register(ChunkSearch)
@@ -59,7 +65,8 @@ def _(problem):
 
 @cache_size.register(ChunkSearch)
 def _(problem, i):
-    return feature_parts(problem.features, i)
+    space, parts = problem.features.space, feature_parts(problem.features, i)
+    return parts if problem.history.mask < 0 else parts + space.lengths[i] * space.limits.shape[0] ** 2
 
 
 @prepare.register(ChunkSearch)
@@ -68,11 +75,13 @@ def _(problem, i, theta, cache):
     space = problem.features.space
     if space.allowed.shape[0] > 0 or space.transitions.shape[0] > 0:
         mask_scores(space, i, cache, cache)
+    for j in range(feature_parts(problem.features, i), cache.shape[0]):
+        cache[j] = np.nan
 
 
 @initial_state.register(ChunkSearch)
 def _(problem, i, state):
-    state[0], state[1], state[2] = 0, -1, 0
+    state[0], state[1], state[2], state[3] = 0, -1, 0, -1
 
 
 @last_level.register(ChunkSearch)
@@ -85,6 +94,26 @@ def _(problem, i, state, action):
     return state[0] + action // problem.features.space.limits.shape[0] + 1
 
 
+@kernel
+def history_score(problem, i, theta, cache, state, b):
+    """What label b has of the labels before it."""
+    history, n_labels = problem.history, problem.features.space.limits.shape[0]
+    start, t, b1 = problem.features.tokens.offsets[i], np.int64(state[0]), np.int64(state[1])
+    places = np.empty((PAIRS + TRIPLES) * history.codes.shape[0] + 1, np.int64)
+    row = feature_parts(problem.features, i) + (t * n_labels + b1) * n_labels + b
+    if np.isnan(cache[row]):
+        total = 0.0
+        for j in range(pair_places(history, start, problem.features.space.lengths[i], t, b1, b, places)):
+            if places[j] >= 0:
+                total += theta[places[j]]
+        cache[row] = total
+    total = cache[row]
+    for j in range(triple_places(history, start, t, np.int64(state[3]), b1, b, places)):
+        if places[j] >= 0:
+            total += theta[places[j]]
+    return total
+
+
 @expand.register(ChunkSearch)
 def _(problem, i, theta, cache, state, actions, gains):
     space = problem.features.space
@@ -95,6 +124,8 @@ def _(problem, i, theta, cache, state, actions, gains):
     for b in range(n_labels):
         at = start + space.within[left, b]
         enter = cache[pairs + before * n_labels + b] if before >= 0 else 0.0
+        if before >= 0 and problem.history.mask >= 0:
+            enter += history_score(problem, i, theta, cache, state, b)
         for d in range(min(space.limits[b], left)):
             if cache[at + d] + enter > -np.inf:
                 actions[n], gains[n] = d * n_labels + b, cache[at + d] + enter
@@ -106,6 +137,7 @@ def _(problem, i, theta, cache, state, actions, gains):
 def _(problem, i, state, action, after):
     n_labels = problem.features.space.limits.shape[0]
     after[0], after[1], after[2] = state[0] + action // n_labels + 1, action % n_labels, state[2] + 1
+    after[3] = state[1]
 
 
 @good_actions.register(ChunkSearch)
@@ -147,6 +179,15 @@ def _(problem, i, state, action, amount, delta, touched, n):
     if state[1] >= 0:
         at = features.base + space.within[widest, n_labels] + state[1] * n_labels + b
         n = touch(delta, touched, n, at, amount)
+        if problem.history.mask >= 0:
+            places = np.empty((PAIRS + TRIPLES) * problem.history.codes.shape[0] + 1, np.int64)
+            b1, start = np.int64(state[1]), features.tokens.offsets[i]
+            for j in range(pair_places(problem.history, start, length, t, b1, b, places)):
+                if places[j] >= 0:
+                    n = touch(delta, touched, n, places[j], amount)
+            for j in range(triple_places(problem.history, start, t, np.int64(state[3]), b1, b, places)):
+                if places[j] >= 0:
+                    n = touch(delta, touched, n, places[j], amount)
     atom = atom_number(space, length, t, d + 1, b)
     low, high = features.starts[i], features.starts[i + 1]
     while low < high:  # the first entry of this atom
@@ -205,15 +246,18 @@ def ranked_segments(problem, theta, beam, start, stop, offsets, labels, scores):
     return -1
 
 
-def chunk_search(features: SegmentRows, first: NDArray[np.int64] | None, segments: NDArray[np.int64]) -> ChunkSearch:
+def chunk_search(
+    features: SegmentRows, first: NDArray[np.int64] | None, segments: NDArray[np.int64], history: History
+) -> ChunkSearch:
     """The search problem of these inputs; ``first`` and ``segments`` (start, stop, label) are gold, None to predict."""
     instance = np.repeat(np.arange(len(features.starts) - 1), np.diff(features.starts))
     order = np.lexsort((features.atoms, instance))
     if first is None:
-        return ChunkSearch(features, np.zeros(1, np.int64), np.zeros(0, np.int64), order, 1)
+        return ChunkSearch(features, np.zeros(1, np.int64), np.zeros(0, np.int64), order, history, 1)
     start, stop, label = segments.T
     gold = (stop - start - 1) * len(features.space.limits) + label
-    return ChunkSearch(features, first, gold, order, most_entries(features))
+    most = most_entries(features) + (PAIRS + TRIPLES) * len(history.codes) + 1
+    return ChunkSearch(features, first, gold, order, history, most)
 
 
 def most_entries(features: SegmentRows) -> int:

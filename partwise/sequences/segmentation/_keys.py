@@ -31,6 +31,18 @@ def mix(key, value):
 
 
 @kernel
+def key_of(kind, a, b, c, d):
+    """A hash of a kind of context and four integers: multilinear, so that nothing has to wait for anything."""
+    x = (
+        np.uint64(kind + 8) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(a + 8) * np.uint64(0xBF58476D1CE4E5B9)
+        + np.uint64(b + 8) * np.uint64(0x94D049BB133111EB) + np.uint64(c + 8) * np.uint64(0xD6E8FEB86659FD93)
+        + np.uint64(d + 8) * np.uint64(0xA0761D6478BD642F)
+    )  # fmt: skip
+    x ^= x >> np.uint64(32)
+    return np.int64((x * np.uint64(0xE7037ED1A0B428DB)) >> np.uint64(24))
+
+
+@kernel
 def segment_keys(codes, start, length, t, d, rolling, keys):
     """keys[k·4 + j] ← the key of kind j of base k of segment (t, t + d), 0 where it has none.
 

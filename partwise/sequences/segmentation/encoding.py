@@ -191,7 +191,7 @@ class SegmentEncoder:
             site_entries(space.pack, codes, rows.offsets, self._used(), *table, starts, atoms, weights)
         base = self.token_layout.dim + self.last_layout.dim
         packed = self.token_layout.pack(_sparse(rows)), self.last_layout.pack(_sparse(rows))
-        return space, SegmentFeatures(space.pack, *packed, base, (starts, atoms, weights), len(self.keys))
+        return space, SegmentFeatures(space.pack, *packed, base, (starts, atoms, weights), len(self.keys), codes)
 
     # what explanations need
 

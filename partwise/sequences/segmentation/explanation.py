@@ -50,6 +50,7 @@ def explain_segment(
         raise InputError(f"explain takes one sequence; got {len(space)}")
     if not 0 <= start < stop <= space.lengths[0]:
         raise InputError(f"segment {start}..{stop - 1} is empty or not within {space.lengths[0]} tokens")
+    theta = theta[: features.dim]  # without what a search says of the labels before
     scores, table = features.scores(0, theta), space.atoms(0)
     here = np.flatnonzero((table.start == start) & (table.stop == stop))
     able = {encoder.labels[table.label[r]]: float(scores[r]) for r in here}

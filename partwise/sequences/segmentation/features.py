@@ -150,6 +150,8 @@ class SegmentFeatures(Features):
         Weights of whole segments, numbered from 0.
     n_whole : int
         How many weights of whole segments there are.
+    codes : (bases, tokens), optional
+        What the features of whole segments are made of; kept for searches, which have more features of the same.
     """
 
     def __init__(
@@ -160,7 +162,9 @@ class SegmentFeatures(Features):
         base: int,
         entries: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]],
         n_whole: int,
+        codes: NDArray[np.int32] | None = None,
     ) -> None:
+        self.codes = np.zeros((0, int(tokens.offsets[-1])), np.int32) if codes is None else codes
         n_labels = len(space.limits)
         self.first_whole = base + int(space.within[-1, -1]) + n_labels * n_labels
         self._dim = self.first_whole + n_whole

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,14 @@ from partwise.features.layout import RowLayout
 from partwise.learners.laso.learner import PackedSearch
 from partwise.sequences.chunks import chunk_scores
 from partwise.sequences.encoders import make_encoder, sequences_of
-from partwise.sequences.segmentation._joint_kernels import CONTEXTS, TAG_CONTEXTS, JointSearch, best_tags
+from partwise.sequences.segmentation._joint_kernels import (
+    CLOSE_CONTEXTS,
+    CONTEXTS,
+    TAG_CONTEXTS,
+    JointSearch,
+    best_tags,
+)
+from partwise.sequences.segmentation.dictionary import TagDictionary, folds
 from partwise.sequences.tags import legal_transitions
 from partwise.sequences.tokens import token_accuracy
 from partwise.sequences.weights import rows_from_state, rows_to_state
@@ -43,6 +50,17 @@ usual[-1..1 triples]
 usual[1] usual[2]
 word[0] usual[1]
 word[0] usual[-1]
+seen[-2..3]
+seen[-1..1 pairs]
+seen[0] seen[1] seen[2]
+lower[0]
+seen[0] lower[0]
+seen[0] first
+seen[0] suffix(word,2..3)[0]
+word[0] seen[1]
+seen[0] word[-1,1]
+lower[0] first short_shape(word)[0]
+short_shape(word)[0] suffix(word,3)[0]
 """
 
 CHUNK_TEMPLATES = """\
@@ -60,6 +78,16 @@ usual[1] usual[2] usual[3]
 word[0] usual[-1,1]
 word[1] usual[0]
 word[-1] usual[0]
+seen[-2..3]
+seen[-1..2 pairs]
+seen[0..2 triples]
+word[0] seen[1]
+word[0] seen[1] seen[2]
+word[-3,3]
+word[-1] word[1]
+word[0] word[1] usual[2]
+word[-1] usual[0] usual[1]
+suffix(word,2..3)[-1,1]
 """
 
 
@@ -68,16 +96,23 @@ class JointLabeler(SearchedEstimator):
 
     ``fit`` takes sentences of words and (tags, chunk tags in IOB2). A state is a sentence tagged so far, an operator
     gives the next word a tag and a chunk tag, and I-X only follows B-X or I-X. What is known of a word beside its form
-    comes from the training data: the tags it had there (the only ones it may have, if it was seen ``frequent`` times),
-    and the most usual of them, or that of its suffix if it is rare.
+    comes from a dictionary of the training data: the tags it had there (the only ones it may have, if it was seen
+    ``frequent`` times), and the most usual of them, or that of its ending if it is unknown. While it is trained, a word
+    is looked up in the dictionary of the other folds: so as many words are unknown in training as in new text.
 
     Parameters
     ----------
-    tag_templates, chunk_templates : templates on columns ``word`` and ``usual`` (the usual tag)
+    tag_templates, chunk_templates : templates
+        On the columns ``word``, ``usual`` (the usual tag), ``seen`` (all tags of the word, commonest first, with ``~``
+        if it is rare; ``?`` if unknown) and ``lower`` (the same of the word in lower case).
     frequent : int
-        A word seen less often is treated as unknown: it may have every tag that rare words have.
+        A word seen less often is rare: it may have every tag that rare words have.
+    folds : int
+        How many dictionaries the training sentences are looked up in.
+    min_count : int
+        Attributes seen less often are dropped.
     hash_bits : int
-        The table of words with tags has 2^bits rows.
+        The table of words with tags has 2^bits rows, that of histories 2^(bits + 3) weights.
     mode : str
         Updates of the largest violation by default: with them it learns faster here than by going on after an error
         (chosen on held-out sentences of CoNLL-2000).
@@ -102,6 +137,8 @@ class JointLabeler(SearchedEstimator):
         tag_templates: str = TAG_TEMPLATES,
         chunk_templates: str = CHUNK_TEMPLATES,
         frequent: int = 4,
+        folds: int = 8,
+        min_count: int = 1,
         hash_bits: int = 17,
         beam: int = 10,
         update: str = "alma",
@@ -118,6 +155,8 @@ class JointLabeler(SearchedEstimator):
         self.tag_templates = tag_templates
         self.chunk_templates = chunk_templates
         self.frequent = frequent
+        self.folds = folds
+        self.min_count = min_count
         self.hash_bits = hash_bits
         self.beam = beam
         self.update = update
@@ -134,6 +173,8 @@ class JointLabeler(SearchedEstimator):
     def check_settings(self) -> None:
         if not self.frequent >= 1:
             raise ParameterError("frequent", "JointLabeler", "at least 1", self.frequent)
+        if not self.folds >= 2:
+            raise ParameterError("folds", "JointLabeler", "at least 2", self.folds)
         if not 4 <= self.hash_bits <= 24:
             raise ParameterError("hash_bits", "JointLabeler", "from 4 to 24", self.hash_bits)
         super().check_settings()
@@ -149,10 +190,11 @@ class JointLabeler(SearchedEstimator):
                 raise InputError(f"the number of {name} differs from the number of words in some sentence")
         self.tags_, tag_codes = _sorted_codes(tags)
         self.chunks_, chunk_codes = _sorted_codes(chunks)
-        self._learn_words(words, tag_codes)
-        columns = self._columns(words)
+        self.dictionary_ = TagDictionary.learn(words, tag_codes, self.frequent)
+        columns, classes = self._columns(words, tag_codes)
         self.encoders_ = [
-            make_encoder(columns, text, None, 1, None) for text in (self.tag_templates, self.chunk_templates)
+            make_encoder(columns, text, None, self.min_count, None)
+            for text in (self.tag_templates, self.chunk_templates)
         ]
         rows = [encoder.fit_transform(columns) for encoder in self.encoders_]
         matrices: list[Any] = [part.matrix for part in rows]
@@ -162,71 +204,69 @@ class JointLabeler(SearchedEstimator):
         ]
         self.layouts_[1].base = self.layouts_[0].dim
         gold = tag_codes * len(self.chunks_) + chunk_codes
-        return PackedSearch(self._search(words, rows, gold), int(self._bases()[-1]), len(words.offsets) - 1)
+        return PackedSearch(self._search(words, classes, rows, gold), int(self._bases()[-1]), len(words.offsets) - 1)
 
-    def _learn_words(self, words: CodedColumn, tags: NDArray[np.int64]) -> None:
-        """The tags of frequent words, of suffixes and of rare words."""
-        seen: dict[str, Counter[int]] = defaultdict(Counter)
-        suffixes: dict[str, Counter[int]] = defaultdict(Counter)
-        for code, tag in zip(words.codes.tolist(), tags.tolist(), strict=True):
-            seen[words.vocab[code]][tag] += 1
-        rare: Counter[int] = Counter()
-        for word, counts in seen.items():
-            if sum(counts.values()) < self.frequent:
-                rare.update(counts)
-                suffixes[_ending(word)].update(counts)
-        known = sorted(word for word, counts in seen.items() if sum(counts.values()) >= self.frequent)
-        self.words_ = {word: number for number, word in enumerate(known)}
-        self.usual_ = [max(seen[word], key=lambda tag, c=seen[word]: (c[tag], -tag)) for word in known]  # type: ignore[misc]
-        self.endings_ = {end: max(c, key=lambda tag, c=c: (c[tag], -tag)) for end, c in suffixes.items()}  # type: ignore[misc]
-        self.rare_ = sorted(rare) or list(range(len(self.tags_)))
-        self.lists_ = [sorted(seen[word]) for word in known]
-
-    def _known(self, words: CodedColumn) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """(number, class) of every distinct word: −1 and the class of its ending if it is not frequent."""
-        numbers = np.array([self.words_.get(word, -1) for word in words.vocab], np.int32)
-        fallback = len(self.tags_)
-        classes = [
-            self.usual_[n] if n >= 0 else self.endings_.get(_ending(word), fallback)
-            for n, word in zip(numbers.tolist(), words.vocab, strict=True)
-        ]
-        return numbers, np.array(classes, np.int32)
-
-    def _columns(self, words: CodedColumn) -> Columns:
-        _, classes = self._known(words)
-        names = [*self.tags_, "?"]
-        sentences = words.to_lists()
-        usual = CodedColumn(classes[words.codes], names, words.offsets).to_lists()
-        return Columns.from_sentences({"word": sentences, "usual": usual})
+    def _columns(self, words: CodedColumn, tags: NDArray[np.int64] | None) -> tuple[Columns, NDArray[np.int32]]:
+        """(columns for the templates, class of every word); with tags, those of training, from the other folds."""
+        codes = words.codes
+        rows = [(np.ones(len(codes), np.bool_), self.dictionary_)]
+        if tags is not None:
+            parts = folds(words.offsets, self.folds)
+            rows = [(inside, TagDictionary.learn(words, tags, self.frequent, others)) for inside, others in parts]
+        names, lower = [*self.tags_, "?"], [word.lower() for word in words.vocab]
+        classes = np.empty(len(codes), np.int32)
+        text = np.empty((2, len(codes)), object)
+        for inside, dictionary in rows:
+            here = np.unique(codes[inside])
+            usual, own, small = np.empty(len(words.vocab), np.int32), *np.empty((2, len(words.vocab)), object)
+            for code in here.tolist():
+                word = words.vocab[code]
+                tag = dictionary.usual(word)
+                usual[code] = tag if tag >= 0 else len(self.tags_)
+                own[code] = dictionary.tag_class(word, self.tags_)
+                small[code] = dictionary.tag_class(lower[code], self.tags_)
+            classes[inside] = usual[codes[inside]]
+            text[0, inside], text[1, inside] = own[codes[inside]], small[codes[inside]]
+        columns = {"word": words.to_lists(), "usual": CodedColumn(classes, names, words.offsets).to_lists()}
+        for name, values in zip(("seen", "lower"), text.tolist(), strict=True):
+            columns[name] = [values[start:stop] for start, stop in pairwise(words.offsets.tolist())]
+        return Columns.from_sentences(columns), classes
 
     def _bases(self) -> NDArray[np.int64]:
         """Where the weights of each context begin, and where the last ends; the order is that of ``contexts``."""
         n, c = len(self.tags_), len(self.chunks_)
         t1, c1, u = n + 1, c + 1, n + 2
         hashed = 1 << self.hash_bits
-        rows = [n, c1, c1 * n, t1 * n, t1 * t1 * n, c1 * t1 * n, n * u, t1 * n * u, n * u * u, c1 * n * u,
-                hashed, 0, 0]  # fmt: skip
-        sizes = [size * c for size in rows] + [t1 * n, t1 * t1 * n, t1 * n * u]
+        rows = [n, n * u, n * u * u, hashed, 0, 0, c1, c1 * n, t1 * n, t1 * t1 * n, c1 * t1 * n, t1 * n * u, c1 * n * u,
+                c1 * c1, c1 * c1 * n, t1 * t1, t1 * t1 * t1, c1 * c1 * n]  # fmt: skip
+        sizes = [size * c for size in rows] + [1 << (self.hash_bits + 3)]
         bases = np.append(0, np.cumsum(sizes)).astype(np.int64) + self.layouts_[0].dim + self.layouts_[1].dim
-        bases[11:13] = bases[10]  # one table for all words with tags
+        bases[4:6] = bases[3]  # one table for all words with tags
         return bases
 
-    def _search(self, words: CodedColumn, rows: list[Any], gold: NDArray[np.int64]) -> JointSearch:
-        numbers, classes = self._known(words)
+    def _search(
+        self, words: CodedColumn, classes: NDArray[np.int32], rows: list[Any], gold: NDArray[np.int64]
+    ) -> JointSearch:
+        known = {word: number for number, word in enumerate(self.dictionary_.known())}
+        lists = [sorted(self.dictionary_.counts[word]) for word in known]
+        lists.append(self.dictionary_.rare or list(range(len(self.tags_))))
+        numbers = np.array([known.get(word, -1) for word in words.vocab], np.int32)
         packed: Any = [layout.pack(part.matrix) for layout, part in zip(self.layouts_, rows, strict=True)]
-        lists = [*self.lists_, self.rare_]
         number = numbers[words.codes]
         sizes = [int((np.diff(part.indptr) + np.diff(part.pair_indptr)).max(initial=0)) for part in packed]
         legal = legal_transitions(self.chunks_, "IOB2")
+        kinds = sorted({tag[2:] for tag in self.chunks_})
+        types = np.array([*(kinds.index(tag[2:]) for tag in self.chunks_), len(kinds)], np.int32)
         bases = self._bases()
         return JointSearch(
-            words.offsets, packed[0], packed[1], bases[: CONTEXTS + TAG_CONTEXTS], len(self.tags_) + 1,
-            (1 << self.hash_bits) - 1,
-            classes[words.codes], number, np.where(number < 0, len(lists) - 1, number).astype(np.int32),
+            words.offsets, packed[0], packed[1], bases[: CONTEXTS + 1], len(self.tags_) + 1,
+            (1 << self.hash_bits) - 1, (1 << (self.hash_bits + 3)) - 1, classes, number,
+            np.where(number < 0, len(lists) - 1, number).astype(np.int32),
             np.append(0, np.cumsum([len(row) for row in lists])).astype(np.int64),
             np.concatenate([np.array(row, np.int32) for row in lists]),
-            np.concatenate([legal.allowed, legal.start[None]]).astype(np.uint8), gold,
-            sum(sizes) + CONTEXTS + TAG_CONTEXTS,
+            np.concatenate([legal.allowed, legal.start[None]]).astype(np.uint8),
+            np.array([tag.startswith("I-") for tag in self.chunks_], np.uint8), types, gold,
+            sum(sizes) + CONTEXTS + TAG_CONTEXTS + CLOSE_CONTEXTS,
         )  # fmt: skip
 
     # prediction
@@ -234,8 +274,10 @@ class JointLabeler(SearchedEstimator):
     def _decode(self, X: Any) -> Callable[[Floats, int], tuple[CodedColumn, CodedColumn]]:
         """(θ, beam) → (tags, chunk tags) of sentences that are encoded once."""
         words = encode(_words(X))
-        columns = self._columns(words)
-        search = self._search(words, [encoder.transform(columns) for encoder in self.encoders_], np.zeros(0, np.int64))
+        columns, classes = self._columns(words, None)
+        search = self._search(
+            words, classes, [encoder.transform(columns) for encoder in self.encoders_], np.zeros(0, np.int64)
+        )
         n = len(words.offsets) - 1
 
         def decode(theta: Floats, beam: int) -> tuple[CodedColumn, CodedColumn]:
@@ -279,8 +321,7 @@ class JointLabeler(SearchedEstimator):
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         header: dict[str, Any] = {
-            "tags": self.tags_, "chunks": self.chunks_, "words": list(self.words_), "usual": self.usual_,
-            "endings": self.endings_, "rare": self.rare_, "lists": self.lists_, "rows": [],
+            "tags": self.tags_, "chunks": self.chunks_, "dictionary": self.dictionary_.to_state(), "rows": [],
         }  # fmt: skip
         arrays: dict[str, NDArray[Any]] = {}
         for k, (encoder, layout) in enumerate(zip(self.encoders_, self.layouts_, strict=True)):
@@ -291,15 +332,7 @@ class JointLabeler(SearchedEstimator):
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.tags_, self.chunks_ = list(map(str, header["tags"])), list(map(str, header["chunks"]))
-        self.words_ = {str(word): number for number, word in enumerate(header["words"])}
-        self.usual_, self.rare_ = list(map(int, header["usual"])), list(map(int, header["rare"]))
-        self.endings_ = {str(end): int(tag) for end, tag in header["endings"].items()}
-        self.lists_ = [list(map(int, row)) for row in header["lists"]]
-        named = [*self.usual_, *self.endings_.values(), *self.rare_, *(tag for row in self.lists_ for tag in row)]
-        if any(not 0 <= tag < len(self.tags_) for tag in named) or not self.rare_ or not all(self.lists_):
-            raise StorageError("a word has tags that the model does not know")
-        if not len(self.words_) == len(self.usual_) == len(self.lists_):
-            raise StorageError(f"{len(self.words_)} words have {len(self.usual_)} usual tags")
+        self.dictionary_ = TagDictionary.from_state(header["dictionary"], self.frequent, len(self.tags_))
         self.encoders_, self.layouts_ = [], []
         for k, n_labels in enumerate((len(self.tags_), len(self.chunks_))):
             own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
@@ -325,12 +358,6 @@ def _both(y: Any) -> Any:
             raise InputError(f"y has the columns {', '.join(y.names)}; expected two, of tags and of chunk tags")
         return y.coded(0), y.coded(1)
     return y
-
-
-def _ending(word: str) -> str:
-    """What stands for a rare word: its last three letters and whether it is capitalised or has digits."""
-    kind = "d" if any(map(str.isdigit, word)) else "A" if word[:1].isupper() else "a"
-    return kind + word[-3:].lower()
 
 
 def _sorted_codes(column: CodedColumn) -> tuple[list[str], NDArray[np.int64]]:
