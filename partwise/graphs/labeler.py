@@ -279,6 +279,9 @@ class GraphLabeler(LearnedEstimator):
         inference : str, optional
             A different inference from that of training, such as ``ad3`` for constraints on a model of cuts.
         """
+        if not len(graphs):
+            check_is_fitted(self, "theta_")
+            return Outputs([])
         used, space = self._ready(graphs, pinned, constraints, inference)
         found = self._decode(space, self._features(used, inference), self.theta_)
         return Outputs(self.encoder_.labels(graph, codes) for graph, codes in zip(used, found, strict=True))
@@ -295,6 +298,9 @@ class GraphLabeler(LearnedEstimator):
         Exact or approximate, depending on the inference. Uses the inverse temperature of the loss, or 1 if that is
         infinite.
         """
+        if not len(graphs):
+            check_is_fitted(self, "theta_")
+            return []
         used, space = self._ready(graphs, pinned, None, inference)
         if "marginals" not in space.oracles:
             raise CapabilityError(
@@ -317,6 +323,9 @@ class GraphLabeler(LearnedEstimator):
         Exact, with all edges taken into account: how much the evidence at a node would have to change to flip its
         label.
         """
+        if not len(graphs):
+            check_is_fitted(self, "theta_")
+            return []
         used, space = self._ready(graphs, None)
         if not hasattr(space, "max_marginals"):
             raise CapabilityError(f"{type(space).__name__} has no max-marginals; see predict_marginals")

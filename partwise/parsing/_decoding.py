@@ -98,8 +98,9 @@ def shaped(packed: NDArray[Any], lengths: NDArray[np.int64], n_labels: int | Non
     """(n + 1, n) tables of arcs, one per sentence, out of the array that holds them all; (n + 1, n, L) with labels."""
     last = () if n_labels is None else (n_labels,)
     sizes = (lengths + 1) * lengths * (n_labels or 1)
+    ends = np.cumsum(sizes)
     return [
-        part.reshape(n + 1, n, *last) for n, part in zip(lengths, np.split(packed, np.cumsum(sizes)[:-1]), strict=True)
+        packed[end - size : end].reshape(n + 1, n, *last) for n, size, end in zip(lengths, sizes, ends, strict=True)
     ]
 
 

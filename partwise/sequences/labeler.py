@@ -24,6 +24,7 @@ from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.sequences import _decoding
+from partwise.sequences._empties import answers_empty, codes_empty
 from partwise.sequences._serving import OneByOne
 from partwise.sequences.chunks import chunk_scores
 from partwise.sequences.encoders import Rows, make_encoder, sequences_of
@@ -299,6 +300,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
             raise InputError(f"no label sequence of sequence {i} has a finite score")
         return CodedColumn(labels, list(self.classes_), rows.offsets)
 
+    @answers_empty(lambda self: [], constrained=True)
     def predict(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> list[list[Any]]:
         """The best label sequence of every sequence.
 
@@ -315,6 +317,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
                 return Outputs(found)
         return Outputs(self.predict_coded(X, constraints).to_lists())
 
+    @codes_empty(constrained=True)
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
         """The same as numbers with their labels: (codes, vocab, offsets); the quick way for large data."""
         check_is_fitted(self, "theta_")
@@ -326,6 +329,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
             return None
         return self._space(rows.offsets, self.scheme, allowed_rows(constraints, self.classes_, rows.offsets))
 
+    @answers_empty(lambda self: np.zeros((0, len(self.classes_))), constrained=True)
     def predict_marginals(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
         """P(y_t = b | x) for every position t and label b: one (T, L) array per sequence, columns as ``classes_``.
 
@@ -350,14 +354,13 @@ class SequenceLabeler(OneByOne, ChainWeights):
         beta = make_loss(self.loss, self.learner).beta
         return beta if np.isfinite(beta) else 1.0
 
+    @answers_empty(lambda self: [([], 1.0)])
     def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k best label sequences of every sequence, each with its probability, best first."""
         check_is_fitted(self, "theta_")
         rows = self._read(X)
         space = self._space(rows.offsets, self.scheme)
         features = self._features(rows)
-        if not len(space):
-            return []
         batch, beta = Batch(space, features, n_threads=thread_count(self.n_jobs)), self._beta
         ranked, logs = batch.kbest(self.theta_, k), batch.marginals(self.theta_, beta).log_partitions
         found = []
@@ -368,6 +371,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
             found.append(list(zip(labels, probabilities.tolist(), strict=True)))
         return Outputs(found)
 
+    @answers_empty(lambda self: [])
     def predict_spans(self, X: Any, scheme: str | None = None) -> list[list[SpanPrediction]]:
         """The chunks of the best legal tag sequence, each with the probability that it is exactly a chunk."""
         check_is_fitted(self, "theta_")

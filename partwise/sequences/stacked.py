@@ -17,6 +17,7 @@ from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import InputError, ParameterError
 from partwise.gold import checked_weights
 from partwise.learners.base import Callback, Result
+from partwise.sequences._empties import answers_empty, codes_empty
 from partwise.sequences.encoders import TemplateEncoder, make_encoder
 from partwise.sequences.explanation import Explanation
 from partwise.sequences.labeler import SequenceLabeler
@@ -190,14 +191,17 @@ class StackedLabeler(StoredModel, Estimator):
     def result_(self) -> Result:
         return self.second_.result_
 
+    @answers_empty(lambda self: [], constrained=True)
     def predict(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> list[list[Any]]:
         """The best label sequence of every sequence. Sequences of one document belong in one call."""
         return Outputs(self.predict_coded(X, constraints).to_lists())
 
+    @codes_empty(constrained=True)
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
         """The same as numbers with their labels; constraints bind the second stage."""
         return self._fitted().predict_coded(self._read(X), constraints)
 
+    @answers_empty(lambda self: np.zeros((0, len(self.classes_))), constrained=True)
     def predict_marginals(self, X: Any, constraints: Any = None) -> list[NDArray[np.float64]]:
         """P(y_t = b | x, first(x)): one (T, L) array per sequence, columns as ``classes_``."""
         return self._fitted().predict_marginals(self._read(X), constraints)
@@ -206,10 +210,12 @@ class StackedLabeler(StoredModel, Estimator):
         """The same as :meth:`predict_marginals`, under the name that scikit-learn gives probabilities."""
         return self.predict_marginals(X, constraints)
 
+    @answers_empty(lambda self: [([], 1.0)])
     def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k best label sequences of every sequence, each with its probability, best first."""
         return self._fitted().predict_kbest(self._read(X), k)
 
+    @answers_empty(lambda self: [])
     def predict_spans(self, X: Any, scheme: str | None = None) -> list[list[SpanPrediction]]:
         """The chunks of the best legal tag sequence, each with its probability."""
         return self._fitted().predict_spans(self._read(X), scheme)

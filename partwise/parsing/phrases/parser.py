@@ -288,7 +288,7 @@ class PhraseParser(TreebankEstimator):
     def predict_log_proba(self, X: Sequence[PhraseTree]) -> Floats:
         """log p(tree | words) of given trees, shape (n,); −inf if the pruned forest does not contain the tree."""
         check_is_fitted(self, "theta_")
-        trees = check_trees(X)
+        trees = check_trees(X) if len(X) else []
         found = np.full(len(trees), -np.inf)
         for i, space, place, scores, parts in self._gold(trees):
             scores = scores / self.temperature_

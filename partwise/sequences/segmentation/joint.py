@@ -297,6 +297,9 @@ class JointLabeler(SearchedEstimator):
     def predict_coded(self, X: Any, beam: int | None = None) -> tuple[CodedColumn, CodedColumn]:
         """(tags, chunk tags) as numbers with their names; ``beam`` may differ from that of training."""
         check_is_fitted(self, "theta_")
+        if not len(X):
+            none = CodedColumn(np.zeros(0, np.int32), [], np.zeros(1, np.int64))
+            return none, none
         return self._decode(X)(self.theta_, self.beam if beam is None else beam)
 
     def predict(self, X: Any) -> tuple[list[list[str]], list[list[str]]]:

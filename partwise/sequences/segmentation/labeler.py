@@ -20,6 +20,7 @@ from partwise.exceptions import InputError, ParameterError
 from partwise.learners import Learner
 from partwise.losses import LossFunction
 from partwise.problem import Problem
+from partwise.sequences._empties import answers_empty, codes_empty
 from partwise.sequences.chunks import chunk_scores
 from partwise.sequences.segmentation._decoding import exact_segments, segment_marginals
 from partwise.sequences.segmentation.encoding import BASES, OUTSIDE, SegmentEncoder, gold_segments, segment_tags
@@ -94,6 +95,7 @@ class SegmentModel(LearnedEstimator):
         tags = segment_tags(segments, first, self.encoder_.labels, offsets)
         return tags if scheme_name(self.scheme) == "IOB2" else convert_all(tags, "IOB2", self.scheme)
 
+    @codes_empty()
     def predict_coded(self, X: Any) -> CodedColumn:
         """The tags as numbers with their names: (codes, vocab, offsets); the quick way for large data."""
         check_is_fitted(self, "theta_")
@@ -257,6 +259,7 @@ class SegmentLabeler(SegmentModel):
         beta = make_loss(self.loss, self.learner).beta
         return beta if np.isfinite(beta) else 1.0
 
+    @answers_empty(lambda self: [])
     def predict_spans(self, X: Any) -> list[list[SpanPrediction]]:
         """The segments of the best segmentation, each with the probability that it is exactly one.
 
@@ -281,6 +284,7 @@ class SegmentLabeler(SegmentModel):
                           for a, b, label in rows if self.encoder_.labels[label] != OUTSIDE])  # fmt: skip
         return found
 
+    @answers_empty(lambda self: [([], 1.0)])
     def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[str], float]]]:
         """The tags of the k best segmentations of every sequence, each with its probability, best first."""
         check_is_fitted(self, "theta_")

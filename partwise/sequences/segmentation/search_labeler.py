@@ -13,6 +13,7 @@ from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.searched import SearchedEstimator
 from partwise.exceptions import InputError, ParameterError
 from partwise.learners.laso.learner import PackedSearch
+from partwise.sequences._empties import answers_empty
 from partwise.sequences.segmentation._chunk_kernels import best_segments, chunk_search, ranked_segments
 from partwise.sequences.segmentation._history import History
 from partwise.sequences.segmentation.encoding import BASES, SegmentEncoder
@@ -152,6 +153,7 @@ class SearchLabeler(SegmentModel, SearchedEstimator):
         self._blocks(len(space), task)
         return starts
 
+    @answers_empty(lambda self: [([], 0.0)])
     def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[list[str], float]]]:
         """The tags of up to k outputs that are left in the beam, each with its score, best first."""
         check_is_fitted(self, "theta_")
