@@ -176,7 +176,8 @@ class Generic:
                     jitted = kernel(implementation)
                     compiled[kind] = implementation
                     table[kind] = jitted
-                    return jitted
+                    result: Callable[..., Any] = jitted
+                    return result
                 table[kind] = implementation
                 return implementation
 

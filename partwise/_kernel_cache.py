@@ -35,7 +35,7 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import Environment, lookup_environment
-from numba.core.runtime import nrtdynmod, rtsys
+from numba.core.runtime import nrtdynmod, rtsys  # type: ignore[attr-defined]
 from numba.core.serialize import dumps
 
 from partwise import _cache_folder
@@ -177,7 +177,8 @@ def _environment(module: str, constants: list[Any], name: str) -> Environment:
         known.consts[:] = constants
         known.env_name = name
         Environment._memo[name] = known
-    return known
+    result: Environment = known
+    return result
 
 
 def start_runtime(target_context: Any) -> None:

@@ -17,7 +17,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def mix(value):  # type: ignore[no-untyped-def]
+def mix(value):
     """The finaliser of SplitMix64: a bijection of 64-bit integers whose outputs look random."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -25,7 +25,7 @@ def mix(value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def stream(seed, first, second):  # type: ignore[no-untyped-def]
+def stream(seed, first, second):
     """Start of the stream named (seed, first, second), as uint64."""
     start = mix(np.uint64(seed) + GOLDEN)
     start = mix(start ^ (np.uint64(first) + GOLDEN))
@@ -33,13 +33,13 @@ def stream(seed, first, second):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def uniform(position):  # type: ignore[no-untyped-def]
+def uniform(position):
     """Uniform float64 in [0, 1) at a position of a stream; positions advance by ``GOLDEN``."""
     return np.float64(mix(position) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @kernel
-def fill_lanes(state, start):  # type: ignore[no-untyped-def]
+def fill_lanes(state, start):
     """Seed the (4·W,) uint32 state of W xoshiro128+ generators from one stream position."""
     position = start
     for i in range(state.size):

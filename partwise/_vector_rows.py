@@ -26,7 +26,7 @@ _DOUBLE = ir.DoubleType()
 _FAST = ("reassoc", "contract", "nsz")
 
 
-def add_rows(y, at, table, base, rows, start, stop, n):  # type: ignore[no-untyped-def]
+def add_rows(y, at, table, base, rows, start, stop, n):
     """y[at + b] = Σ_e table[base + rows[e]·n + b] over start ≤ e < stop, for b < n; n ≥ ``TILE``."""
     for b in range(n):
         y[at + b] = 0.0
@@ -34,14 +34,14 @@ def add_rows(y, at, table, base, rows, start, stop, n):  # type: ignore[no-untyp
             y[at + b] += table[base + rows[e] * n + b]
 
 
-def add_to_rows(table, base, rows, start, stop, step, x, at, n):  # type: ignore[no-untyped-def]
+def add_to_rows(table, base, rows, start, stop, step, x, at, n):
     """table[base + rows[e]·n + b] += step·x[at + b] for start ≤ e < stop, b < n."""
     for e in range(start, stop):
         for b in range(n):
             table[base + rows[e] * n + b] += step * x[at + b]
 
 
-def multiply_row(y, at, x, start, n):  # type: ignore[no-untyped-def]
+def multiply_row(y, at, x, start, n):
     """y[at + b] *= x[start + b] for b < n; returns their sum."""
     total = 0.0
     for b in range(n):
@@ -50,7 +50,7 @@ def multiply_row(y, at, x, start, n):  # type: ignore[no-untyped-def]
     return total
 
 
-def row_size(x, at, n):  # type: ignore[no-untyped-def]
+def row_size(x, at, n):
     """Σ_b |x[at + b]| over b < n."""
     total = 0.0
     for b in range(n):
@@ -58,7 +58,7 @@ def row_size(x, at, n):  # type: ignore[no-untyped-def]
     return total
 
 
-def weigh_row(parts, label, e, alpha, gain, state, beta, start, inverse, n):  # type: ignore[no-untyped-def]
+def weigh_row(parts, label, e, alpha, gain, state, beta, start, inverse, n):
     """parts[label + b] += alpha[state + b]·β and gain[state + b] = e[label + b]·β·inverse, β = beta[start + b], b < n.
 
     A state that nothing reaches (alpha = 0) may have a beta of any size: it counts as 0, lest 0 meet infinity.
@@ -69,7 +69,7 @@ def weigh_row(parts, label, e, alpha, gain, state, beta, start, inverse, n):  # 
         gain[state + b] = e[label + b] * x * inverse
 
 
-def extent(x, start, stop):  # type: ignore[no-untyped-def]
+def extent(x, start, stop):
     """(max, min of what is not −inf) of x[start:stop], which holds at least ``TILE`` numbers."""
     top, low = -np.inf, np.inf
     for j in range(start, stop):
@@ -256,35 +256,35 @@ def _extent_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 _PLACE = types.uintp
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _add_rows(typing: Any, y: Any, at: Any, table: Any, base: Any, rows: Any, start: Any, stop: Any, n: Any) -> Any:
     return types.void(y, _PLACE, table, _PLACE, rows, _PLACE, _PLACE, _PLACE), _add_rows_code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _add_to_rows(typing: Any, table: Any, base: Any, rows: Any, start: Any, stop: Any, step: Any, x: Any, at: Any,
                  n: Any) -> Any:  # fmt: skip
     places = (_PLACE, rows, _PLACE, _PLACE, types.float64, x, _PLACE, _PLACE)
     return types.void(table, *places), _add_to_rows_code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _multiply_row(typing: Any, y: Any, at: Any, x: Any, start: Any, n: Any) -> Any:
     return types.float64(y, _PLACE, x, _PLACE, _PLACE), _multiply_code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _row_size(typing: Any, x: Any, at: Any, n: Any) -> Any:
     return types.float64(x, _PLACE, _PLACE), _size_code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _weigh_row(typing: Any, parts: Any, label: Any, e: Any, alpha: Any, gain: Any, state: Any, beta: Any, start: Any,
                inverse: Any, n: Any) -> Any:  # fmt: skip
     return types.void(parts, _PLACE, e, alpha, gain, _PLACE, beta, _PLACE, types.float64, _PLACE), _weigh_code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _extent(typing: Any, x: Any, start: Any, stop: Any) -> Any:
     return types.UniTuple(types.float64, 2)(x, _PLACE, _PLACE), _extent_code
 
@@ -299,66 +299,66 @@ def _contiguous(*arrays: Any) -> bool:
 
 
 @overload(add_rows, inline="always")
-def _choose_add_rows(y, at, table, base, rows, start, stop, n):  # type: ignore[no-untyped-def]
+def _choose_add_rows(y, at, table, base, rows, start, stop, n):
     if not _contiguous(y, table):
         return add_rows
 
-    def call(y, at, table, base, rows, start, stop, n):  # type: ignore[no-untyped-def]
+    def call(y, at, table, base, rows, start, stop, n):
         _add_rows(y, at, table, base, rows, start, stop, n)
 
     return call
 
 
 @overload(add_to_rows, inline="always")
-def _choose_add_to_rows(table, base, rows, start, stop, step, x, at, n):  # type: ignore[no-untyped-def]
+def _choose_add_to_rows(table, base, rows, start, stop, step, x, at, n):
     if not _contiguous(table, x):
         return add_to_rows
 
-    def call(table, base, rows, start, stop, step, x, at, n):  # type: ignore[no-untyped-def]
+    def call(table, base, rows, start, stop, step, x, at, n):
         _add_to_rows(table, base, rows, start, stop, step, x, at, n)
 
     return call
 
 
 @overload(multiply_row, inline="always")
-def _choose_multiply_row(y, at, x, start, n):  # type: ignore[no-untyped-def]
+def _choose_multiply_row(y, at, x, start, n):
     if not _contiguous(y, x):
         return multiply_row
 
-    def call(y, at, x, start, n):  # type: ignore[no-untyped-def]
+    def call(y, at, x, start, n):
         return _multiply_row(y, at, x, start, n)
 
     return call
 
 
 @overload(row_size, inline="always")
-def _choose_row_size(x, at, n):  # type: ignore[no-untyped-def]
+def _choose_row_size(x, at, n):
     if not _contiguous(x):
         return row_size
 
-    def call(x, at, n):  # type: ignore[no-untyped-def]
+    def call(x, at, n):
         return _row_size(x, at, n)
 
     return call
 
 
 @overload(weigh_row, inline="always")
-def _choose_weigh_row(parts, label, e, alpha, gain, state, beta, start, inverse, n):  # type: ignore[no-untyped-def]
+def _choose_weigh_row(parts, label, e, alpha, gain, state, beta, start, inverse, n):
     if not _contiguous(parts, e, alpha, gain, beta):
         return weigh_row
 
-    def call(parts, label, e, alpha, gain, state, beta, start, inverse, n):  # type: ignore[no-untyped-def]
+    def call(parts, label, e, alpha, gain, state, beta, start, inverse, n):
         _weigh_row(parts, label, e, alpha, gain, state, beta, start, inverse, n)
 
     return call
 
 
 @overload(extent, inline="always")
-def _choose_extent(x, start, stop):  # type: ignore[no-untyped-def]
+def _choose_extent(x, start, stop):
     if not _contiguous(x):
         return extent
 
-    def call(x, start, stop):  # type: ignore[no-untyped-def]
+    def call(x, start, stop):
         return _extent(x, start, stop)
 
     return call

@@ -26,26 +26,26 @@ _VECTOR = ir.VectorType(ir.DoubleType(), TILE)
 _FAST = ("reassoc", "contract", "nsz")
 
 
-def tiled_sum(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+def tiled_sum(y, at, a, start, stride, matrix, first, step, rows, n):
     """y[at + b] = Σ_j a[start + j·stride]·matrix[first + j·step + b] for b < n, j < rows."""
     for b in range(n):
         y[at + b] = 0.0
     tiled_add(y, at, a, start, stride, matrix, first, step, rows, n)
 
 
-def tiled_add(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+def tiled_add(y, at, a, start, stride, matrix, first, step, rows, n):
     """y[at + b] += Σ_j a[start + j·stride]·matrix[first + j·step + b] for b < n, j < rows."""
     for b in range(n):
         y[at + b] += sum(a[start + j * stride] * matrix[first + j * step + b] for j in range(rows))
 
 
-def tiled_max(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+def tiled_max(y, at, a, start, stride, matrix, first, step, rows, n):
     """y[at + b] = max_j a[start + j·stride] + matrix[first + j·step + b] for b < n, j < rows."""
     for b in range(n):
         y[at + b] = max(a[start + j * stride] + matrix[first + j * step + b] for j in range(rows))
 
 
-def tiled_dot(y, at, stride, x, start, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+def tiled_dot(y, at, stride, x, start, matrix, first, step, rows, n):
     """y[at + j·stride] = Σ_b matrix[first + j·step + b]·x[start + b] for b < n, j < rows."""
     for j in range(rows):
         y[at + j * stride] = sum(matrix[first + j * step + b] * x[start + b] for b in range(n))
@@ -136,7 +136,7 @@ def _dot_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _dot(typing: Any, y: Any, at: Any, stride: Any, x: Any, start: Any, matrix: Any, first: Any, step: Any,
          rows: Any, n: Any) -> Any:  # fmt: skip
     place = types.uintp
@@ -146,7 +146,7 @@ def _dot(typing: Any, y: Any, at: Any, stride: Any, x: Any, start: Any, matrix: 
 def _intrinsic(kind: str) -> Any:
     code = _tiled(kind)
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def call(typing: Any, y: Any, at: Any, a: Any, start: Any, stride: Any, matrix: Any, first: Any, step: Any,
              rows: Any, n: Any) -> Any:  # fmt: skip
         place = types.uintp
@@ -163,8 +163,8 @@ def _give(function: Any, kind: str) -> None:
     vector_code = _intrinsic(kind)
 
     @overload(function, inline="always")
-    def choose(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
-        def call(y, at, a, start, stride, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+    def choose(y, at, a, start, stride, matrix, first, step, rows, n):
+        def call(y, at, a, start, stride, matrix, first, step, rows, n):
             return vector_code(y, at, a, start, stride, matrix, first, step, rows, n)
 
         return call
@@ -176,8 +176,8 @@ _give(tiled_max, "max")
 
 
 @overload(tiled_dot, inline="always")
-def _choose_dot(y, at, stride, x, start, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
-    def call(y, at, stride, x, start, matrix, first, step, rows, n):  # type: ignore[no-untyped-def]
+def _choose_dot(y, at, stride, x, start, matrix, first, step, rows, n):
+    def call(y, at, stride, x, start, matrix, first, step, rows, n):
         return _dot(y, at, stride, x, start, matrix, first, step, rows, n)
 
     return call

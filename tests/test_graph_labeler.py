@@ -96,7 +96,7 @@ def test_pinned_labels_pull_their_neighbours() -> None:
         model.predict([graph], pinned=[{2: 7}])
     with pytest.raises(InputError, match="pinned node 9 of graph 0"):
         model.predict([graph], pinned=[{9: 0}])
-    with pytest.raises(CapabilityError, match="Cut has no marginals; say inference"):
+    with pytest.raises(CapabilityError, match="Cut has no marginals; use inference"):
         model.predict_marginals([graph])
 
 

@@ -244,7 +244,7 @@ def test_bad_lines_and_full_disks(text: Path, tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert sorted(os.listdir(tmp_path)) == ["bad.txt"]
-    with pytest.raises(StorageError, match="something else"):
+    with pytest.raises(StorageError, match="something that is not a pack"):
         partwise.pack(text, tmp_path, templates=LINES)
 
 
@@ -282,7 +282,7 @@ def test_tags_are_repaired_once(tmp_path: Path) -> None:
         )
     found = partwise.SequenceLabeler(scheme="IOB2", max_passes=5).fit(made)
     np.testing.assert_allclose(found.theta_, held.theta_, rtol=0, atol=1e-9)
-    with pytest.raises(InputError, match=r"t\.txt, shard .*label I-X at position 0 of sequence 0: B-X belongs there"):
+    with pytest.raises(InputError, match=r"t\.txt, shard .*label I-X at position 0 of sequence 0: it should be B-X"):
         partwise.pack(tmp_path / "t.txt", tmp_path / "b.pack", scheme="IOB2", repair=False, **settings)
     raw = partwise.pack(tmp_path / "t.txt", tmp_path / "c.pack", **settings)
     with pytest.raises(InputError, match="pack the data with scheme='IOB2' to have its tags repaired"):

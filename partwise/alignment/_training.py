@@ -156,4 +156,5 @@ class Training:
                 begin = fit_starts(starts[side], old.starts.astype(np.float64))
                 fitted.append(weights_to_jumps(weights, begin, self.longest))
             self.current = TrainedModel(current.tables, (fitted[0], fitted[1]))
-        return likelihood
+        result: NDArray[np.float64] = likelihood
+        return result

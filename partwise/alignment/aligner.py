@@ -317,7 +317,8 @@ class WordAligner(LearnedEstimator):
         """The links (j, k) of every pair, in order; those of the generative aligner if its own are no better."""
         check_is_fitted(self, "theta_")
         if self.selection_ is not None and not self.selection_.improves:
-            return self.generative_.predict(X)
+            result: list[list[Link]] = self.generative_.predict(X)
+            return result
         jobs = thread_count(self.n_jobs)
         if "Q" not in self.model or jobs == 1 or len(X) < PROCESS_PAIRS:
             return Outputs(self._each(X, lambda parts: self._decode(parts, self.theta_)))

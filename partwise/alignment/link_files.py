@@ -115,7 +115,7 @@ def write_pharaoh(target: Source, links: Iterable[GoldLinks | Iterable[Link]], *
     """
     with open_target(target, encoding) as write:
         for number, pair in enumerate(links):
-            gold = pair if isinstance(pair, GoldLinks) else GoldLinks.of(pair)  # type: ignore[arg-type]
+            gold = pair if isinstance(pair, GoldLinks) else GoldLinks.of(pair)
             for i, j in gold.possible:
                 if i < 0 or j < 0:
                     raise InputError(f"pair {number}: positions count from 0, got the link {(i, j)}")
@@ -214,6 +214,6 @@ def write_naacl_links(
         raise InputError(f"{len(every)} pairs but {len(counted)} numbers")
     with open_target(target, "utf-8") as write:
         for snum, pair in zip(counted, every, strict=True):
-            gold = pair if isinstance(pair, GoldLinks) else GoldLinks.of(pair)  # type: ignore[arg-type]
+            gold = pair if isinstance(pair, GoldLinks) else GoldLinks.of(pair)
             for i, j in sorted(gold.possible):
                 write(f"{snum:04d} {i + 1} {j + 1} {'S' if (i, j) in gold.sure else 'P'}\n")

@@ -28,7 +28,7 @@ __all__ = ["LinearClassifier"]
 Floats = NDArray[np.float64]
 
 
-class LinearClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc]
+class LinearClassifier(ClassifierMixin, LearnedEstimator):
     """argmax_b w_b·x + c_b: a linear classifier of several classes, min ½‖W‖² + C Σ_i L(W; x_i, y_i).
 
     With the default loss this is the multi-class SVM of Crammer and Singer (2001), the same objective as scikit-learn's

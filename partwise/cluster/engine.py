@@ -308,6 +308,6 @@ def _lost_errors() -> tuple[type[BaseException], ...]:
     """What is raised here where a worker, or something that it held, is lost."""
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
-    from distributed.comm import CommClosedError
+    from distributed.comm.core import CommClosedError
 
     return KilledWorker, FutureCancelledError, CommClosedError, TimeoutError, ConnectionError

@@ -114,7 +114,8 @@ class Mixing(Learner):
         return best
 
     def _objective(self, problem: ShardedObjective, theta: Floats) -> float:
-        return (0.5 * dot(theta, theta) / self.C + float(problem.losses(theta).sum())) / problem.m
+        result: float = (0.5 * dot(theta, theta) / self.C + float(problem.losses(theta).sum())) / problem.m
+        return result
 
     def advance(self, problem: ShardedObjective, state: State) -> dict[str, Any]:
         online = {

@@ -149,7 +149,8 @@ class StoredModel:
     def load(cls, path: str | os.PathLike[str], *, mmap: bool = False) -> Self:
         """Read a model written by :meth:`save`. Nothing in the file is executed."""
         stored = load_file(path, cls.kind, mmap=mmap)
-        return restore(cls, path, stored.header, stored.arrays)
+        result: Self = restore(cls, path, stored.header, stored.arrays)
+        return result
 
 
 @functools.cache

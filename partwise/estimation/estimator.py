@@ -82,7 +82,7 @@ class Estimator:
     def __sklearn_tags__(self) -> Any:
         from sklearn.base import BaseEstimator
 
-        return BaseEstimator.__sklearn_tags__(self)  # type: ignore[arg-type]
+        return BaseEstimator.__sklearn_tags__(self)
 
     # notebooks
 
@@ -95,7 +95,7 @@ class Estimator:
         """The table of parameters in scikit-learn's diagrams."""
         from sklearn.base import BaseEstimator
 
-        return BaseEstimator._get_params_html(self, *args, **kwargs)  # type: ignore[attr-defined]
+        return BaseEstimator._get_params_html(self, *args, **kwargs)
 
     # routing of metadata such as sample_weight
 

@@ -191,7 +191,7 @@ class LearnedEstimator(StoredModel, Estimator):
             raise ParameterError("dev", f"{name}.fit", "a pair (X, y) of held-out data", type(dev).__name__)
         if dev is None and getattr(self, "patience", None) is not None:
             expected = "None where fit gets no held-out data: dev=(X, y) is what it waits for"
-            raise ParameterError("patience", name, expected, self.patience)  # type: ignore[attr-defined]
+            raise ParameterError("patience", name, expected, self.patience)
 
     def _solve(
         self, problem: Any, learner: Learner, X: Any, y: Any, dev: Any, callbacks: Iterable[Callback], checkpoint: Any

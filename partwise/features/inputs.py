@@ -246,7 +246,7 @@ class Vocabulary:
             slots, ids = np.zeros(size, np.int64), np.full(size, -1, np.int32)
             hashes = np.fromiter(map(hash, self.numbers), np.int64, len(self.numbers))
             made = self._table = (len(self.numbers), (slots, ids) if fill_table(hashes, slots, ids) else None)
-        return made[1]  # type: ignore[no-any-return]
+        return made[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"numbers": self.numbers}  # hashes of strings differ from process to process

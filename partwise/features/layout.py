@@ -286,7 +286,8 @@ class ChainFeatures(RowFeatures):
 
 def _row_parts(rows: Any) -> NDArray[np.int64]:
     """Parts of every instance of a row map, as ``feature_parts`` counts them; nothing to compile."""
-    return np.diff(rows.offsets) * rows.n_outputs
+    result: NDArray[np.int64] = np.diff(rows.offsets) * rows.n_outputs
+    return result
 
 
 @kernel

@@ -86,7 +86,10 @@ def repeated_parts(features: RepeatedTransitions) -> NDArray[np.int64]:
     """Parts of every instance, as ``feature_parts`` counts them."""
     blocks, order = features.blocks, len(features.blocks) - 2
     edges = np.diff(features.offsets) - 1
-    return blocks[np.minimum(edges, order) + 1] + np.maximum(edges - order, 0) * (blocks[order + 1] - blocks[order])
+    result: NDArray[np.int64] = blocks[np.minimum(edges, order) + 1] + np.maximum(edges - order, 0) * (
+        blocks[order + 1] - blocks[order]
+    )
+    return result
 
 
 @feature_scores.register(RepeatedTransitions)

@@ -299,7 +299,8 @@ def _same_width(tables: Sequence[Floats], numbers: Sequence[int], what: str) -> 
     for i, table in zip(numbers, tables, strict=True):
         if table.shape[1] != width:
             raise InputError(f"{what} have {table.shape[1]} features in graph {i} but {width} in graph {numbers[0]}")
-    return width
+    result: int = width
+    return result
 
 
 def _merged_order(orders: Sequence[list[str]], what: str) -> list[str]:

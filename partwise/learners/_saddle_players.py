@@ -53,7 +53,8 @@ class L1Ball(Domain):
             return theta
         thresholds = (np.cumsum(sizes) - radius) / np.arange(1, len(sizes) + 1)
         cut = thresholds[np.flatnonzero(sizes > thresholds)[-1]]
-        return np.sign(theta) * np.maximum(np.abs(theta) - cut, 0.0)
+        result: Floats = np.sign(theta) * np.maximum(np.abs(theta) - cut, 0.0)
+        return result
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ class SimplexPlayer:
         logits = self._logits(pull)
         mass = np.exp(logits - logits.max())
         mass *= float(self.domain.radius or 0.0) / mass.sum()
-        return mass[1 : 1 + len(pull)] - mass[1 + len(pull) :]
+        result: Floats = mass[1 : 1 + len(pull)] - mass[1 + len(pull) :]
+        return result
 
     def second(self, v: Floats, pull: Floats, weight: float, push: Floats, step: float) -> Floats:
         return self.first(pull + step * push, weight)

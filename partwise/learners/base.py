@@ -317,7 +317,8 @@ class _Bound:
 
 def objective(problem: Problem, theta: Floats, C: float) -> float:
     """Eq. (2): λ/2 ‖θ‖² + 1/m Σ_i L_i(θ) with λ = 1/(Cm)."""
-    return (0.5 * dot(theta, theta) / C + float(problem.losses(theta).sum())) / problem.m
+    result: float = (0.5 * dot(theta, theta) / C + float(problem.losses(theta).sum())) / problem.m
+    return result
 
 
 class _Registry(dict[str, type[Learner]]):

@@ -298,7 +298,7 @@ class Extragradient(SaddlePointLearner):
         return self.judge(problem, state, theta, dual, step=step)
 
     def weights(self, state: State) -> Floats:
-        return self._average(state)[0] if state["weight"] > 0 else state["center"]  # type: ignore[no-any-return]
+        return self._average(state)[0] if state["weight"] > 0 else state["center"]
 
     def restricted_gap(self, problem: Problem, state: State, theta_radius: float, output_radius: float) -> float:
         """The gap of eq. (2.18) where the players may go no further than divergences D_θ and D_z from their centres.
@@ -313,7 +313,8 @@ class Extragradient(SaddlePointLearner):
         def above(log_tau: float) -> float:
             tau = math.exp(log_tau)
             found = answers(problem, self._pack, theta / tau, 1.0 / tau, zero, 0.0, none, none)
-            return tau * (output_radius + found.potential - state["origin"])
+            result: float = tau * (output_radius + found.potential - state["origin"])
+            return result
 
         def below(log_tau: float) -> float:
             tau = math.exp(log_tau)
@@ -323,7 +324,8 @@ class Extragradient(SaddlePointLearner):
         still = answers(problem, self._pack, zero, 0.0, zero, 0.0, none, none)
         upper = _least(above) + still.cost - still.tilt + self.domain(problem).cost(theta)
         lower = state["cost"] / weight - _least(lambda x: -below(x))
-        return (upper - lower) / problem.m
+        result: float = (upper - lower) / problem.m
+        return result
 
 
 #: What a step changes beside ``kept``, which changes in place.

@@ -165,7 +165,8 @@ class LBFGS(Learner):
         """P − ‖∇P‖²/(2λ') ≤ min P for a λ'-strongly convex P: a certificate from strong convexity alone."""
         if not self._l2 or not problem.convex:
             return None
-        return (state["value"] - 0.5 * norm * norm / self._l2) / problem.m
+        result: float | None = (state["value"] - 0.5 * norm * norm / self._l2) / problem.m
+        return result
 
 
 def _norm(x: Floats) -> float:

@@ -238,7 +238,8 @@ class SGD(OnlineLearner):
             online_pass, problem.data, np.arange(problem.m), EVALUATE, self.C, 0.0, problem.buffers(), nothing,
             theta, nothing, counters,
         )  # fmt: skip
-        return (0.5 * dot(theta, theta) / self.C + float(counters[3])) / problem.m
+        result: float = (0.5 * dot(theta, theta) / self.C + float(counters[3])) / problem.m
+        return result
 
 
 @register_learner("dca")

@@ -38,7 +38,8 @@ def expected_costs(problem: Problem, masses: Floats) -> float:
     """Σ_i p_i·μ_i + q_i."""
     cost = problem.data.cost
     places = cost.numbers + np.repeat(problem.part_offsets[:-1], np.diff(cost.offsets))
-    return dot(cost.values, masses[places]) + float(cost.constants.sum())
+    result: float = dot(cost.values, masses[places]) + float(cost.constants.sum())
+    return result
 
 
 @kernel

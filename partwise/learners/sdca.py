@@ -170,7 +170,8 @@ class SDCA(BlockLearner):
 
     def constant(self, problem: Problem, state: State) -> float:
         weights = self._weights(problem)
-        return dot(weights, state["linear"]) + dot(weights, state["entropies"]) / problem.loss.beta
+        result: float = dot(weights, state["linear"]) + dot(weights, state["entropies"]) / problem.loss.beta
+        return result
 
     def advance(self, problem: Problem, state: State) -> dict[str, Any]:
         self.visit(problem, state, *self.visits(problem, state))

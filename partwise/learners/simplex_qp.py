@@ -91,7 +91,8 @@ def eg_qp(
 
     def distribution(scores: Floats) -> Floats:
         weights = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), sizes))
-        return weights / np.repeat(np.add.reduceat(weights, starts), sizes)
+        result: Floats = weights / np.repeat(np.add.reduceat(weights, starts), sizes)
+        return result
 
     point = distribution(scores)
     values: list[float] = []

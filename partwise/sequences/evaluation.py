@@ -59,7 +59,8 @@ class Evaluation:
     @property
     def wrong(self) -> NDArray[np.bool_]:
         """(tokens,): where the predicted label is not the gold one."""
-        return self.pair.gold != self.pair.predicted
+        result: NDArray[np.bool_] = self.pair.gold != self.pair.predicted
+        return result
 
     @property
     def wrong_sentences(self) -> NDArray[np.int64]:

@@ -196,7 +196,8 @@ class SequenceLabeler(OneByOne, ChainWeights):
         return repaired(y, self.scheme, self.repair)
 
     def _read(self, X: Any) -> Rows:
-        return self.encoder_.transform(sequences_of(X))
+        result: Rows = self.encoder_.transform(sequences_of(X))
+        return result
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Any:
         engine = data.get("engine")
@@ -401,7 +402,8 @@ class SequenceLabeler(OneByOne, ChainWeights):
     @property
     def context(self) -> str:
         """How much text a prediction looks at: the "sentence", or its "document"."""
-        return self.encoder_.context
+        result: str = self.encoder_.context
+        return result
 
     def explain(
         self, X: Any, position: int, label: Any = None, against: Any = None, *, sequence: int | None = None

@@ -227,7 +227,8 @@ class StackedLabeler(StoredModel, Estimator):
     @property
     def context(self) -> str:
         """How much text a prediction looks at: the widest context of the stages."""
-        return max((stage.context for stage in self.stages), key=CONTEXTS.index)
+        result: str = max((stage.context for stage in self.stages), key=CONTEXTS.index)
+        return result
 
     def explain(
         self, X: Any, position: int, label: Any = None, against: Any = None, *, sequence: int | None = None

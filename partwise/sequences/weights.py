@@ -44,7 +44,8 @@ class ChainWeights(LearnedEstimator):
         """Names of the attributes, by number; made once."""
         if not hasattr(self, "_names"):
             self._names = self.encoder_.names()
-        return self._names
+        result: list[str] = self._names
+        return result
 
     def weight_rows(self, attributes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(len(attributes), L): the weights of these attributes with every label; 0 where there is none."""

@@ -155,4 +155,5 @@ def _polish(
     worse = 0.5 * np.dot(exact - v, (exact - p) + (v - p))
     if slack.min() < -1e-10 or worse > 1e-12 * max(1.0, float(np.abs(p).max())):
         return None
-    return np.clip(exact, 0.0, 1.0)
+    result: Floats | None = np.clip(exact, 0.0, 1.0)
+    return result

@@ -73,7 +73,8 @@ def worthwhile(program: Program) -> Mask:
         reach = base + np.bincount(first, gains, len(base)) + np.bincount(second, gains, len(base))
         after = keep & (reach > 0)
         if (after == keep).all():
-            return keep
+            result: Mask = keep
+            return result
         keep = after
 
 

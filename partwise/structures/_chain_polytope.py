@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from partwise.structures._chain_kernels import ChainSpace, block_start, part_count, state_count, viterbi
-from partwise.structures.base import LEAST_MASS, gibbs_scores, support_argmin
+from partwise.structures._chain_kernels import ChainSpace, block_start, state_count, viterbi
+from partwise.structures.base import LEAST_MASS, gibbs_scores, part_count, support_argmin
 
 
 @support_argmin.register(ChainSpace)

@@ -13,10 +13,9 @@ from partwise.structures._chain_kernels import (
     block_start,
     log_forward,
     masked,
-    part_count,
     state_count,
 )
-from partwise.structures.base import kbest, sample
+from partwise.structures.base import kbest, part_count, sample
 
 
 @kbest.register(ChainSpace)

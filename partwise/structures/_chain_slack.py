@@ -18,10 +18,9 @@ from partwise.structures._chain_kernels import (
     block_start,
     group_sizes,
     masked,
-    part_count,
     state_count,
 )
-from partwise.structures.base import slack_argmax
+from partwise.structures.base import part_count, slack_argmax
 
 
 @kernel

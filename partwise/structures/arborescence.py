@@ -174,7 +174,8 @@ class Arborescence(CompiledStructure):
         fault = tree_fault(heads, single_root=self.single_root, projective=self.projective)
         if fault is not None:
             raise InputError(f"instance {i} is not a tree: {fault}")
-        return ((words - 1) * n + heads - (heads > words)) * self.n_labels + labels
+        result: NDArray[np.int64] = ((words - 1) * n + heads - (heads > words)) * self.n_labels + labels
+        return result
 
     def decode(self, i: int, parts: Floats) -> NDArray[np.int64]:
         """Heads (n,), or heads and labels (n, 2): for each word the part with the largest value."""

@@ -245,7 +245,8 @@ class AssociativeGraph(CompiledStructure):
 
     def decode(self, i: int, parts: Floats) -> NDArray[np.int64]:
         """(N,) labels: the largest part of every node."""
-        return np.argmax(np.asarray(parts)[: self.n_atoms(i)].reshape(-1, self.n_labels), axis=1)
+        result: NDArray[np.int64] = np.argmax(np.asarray(parts)[: self.n_atoms(i)].reshape(-1, self.n_labels), axis=1)
+        return result
 
     @property
     def constrained(self) -> bool:

@@ -192,7 +192,8 @@ class Chain(CompiledStructure):
         return parts
 
     def decode(self, i: int, parts: Floats) -> NDArray[np.int64]:
-        return np.argmax(parts[: self.n_atoms(i)].reshape(-1, self.n_labels), axis=1)
+        result: NDArray[np.int64] = np.argmax(parts[: self.n_atoms(i)].reshape(-1, self.n_labels), axis=1)
+        return result
 
     def encode_all(self, outputs: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
         if len(outputs) != len(self):
@@ -248,7 +249,8 @@ class Chain(CompiledStructure):
     def _forbidden(self, i: int, parts: Floats) -> NDArray[np.bool_]:
         scores = np.zeros(self.n_parts(i))
         mask_scores(self._pack, i, np.zeros_like(scores), scores)
-        return (parts != 0) & (scores == -np.inf)
+        result: NDArray[np.bool_] = (parts != 0) & (scores == -np.inf)
+        return result
 
     def forbidden_part(self, i: int, parts: Floats) -> str:
         number = int(np.flatnonzero(self._forbidden(i, parts))[0])

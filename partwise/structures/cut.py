@@ -163,7 +163,8 @@ class Cut(CompiledStructure):
         best = node_margins(self._pack, i, values, margins)
         if best == -np.inf:
             raise InputError(f"no output of instance {i} has a finite score")
-        return best + np.stack([np.minimum(-margins, 0.0), np.minimum(margins, 0.0)], axis=1)
+        result: Floats = best + np.stack([np.minimum(-margins, 0.0), np.minimum(margins, 0.0)], axis=1)
+        return result
 
     def polytope(self, i: int) -> Polytope:
         """Eq. (2.5): z_j0 + z_j1 = 1, z_j1 − z_k1 ≤ z_e, z_k1 − z_j1 ≤ z_e, z_e ≤ 1; forbidden labels 0."""

@@ -283,7 +283,8 @@ class FactorGraph(CompiledStructure):
         states = self.graphs[i].states
         atoms = np.asarray(parts, float)[: self.n_atoms(i)]
         if (states == states[0]).all():
-            return np.argmax(atoms.reshape(len(states), -1), axis=1)
+            result: Ints = np.argmax(atoms.reshape(len(states), -1), axis=1)
+            return result
         starts = np.cumsum(states) - states
         top = np.repeat(np.maximum.reduceat(atoms, starts), states)
         hit = np.flatnonzero(atoms == top)

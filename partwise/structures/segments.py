@@ -224,7 +224,8 @@ class Segments(CompiledStructure):
     def _forbidden(self, i: int, parts: Floats) -> NDArray[np.bool_]:
         scores = np.zeros(self.n_parts(i))
         mask_scores(self._pack, i, np.zeros_like(scores), scores)
-        return (parts != 0) & (scores == -np.inf)
+        result: NDArray[np.bool_] = (parts != 0) & (scores == -np.inf)
+        return result
 
     def forbidden_part(self, i: int, parts: Floats) -> str:
         number = int(np.flatnonzero(self._forbidden(i, parts))[0])

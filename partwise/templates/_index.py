@@ -316,7 +316,7 @@ def _cut(items: Any, counts: Array, n: int) -> Iterator[Any]:
 def _is_split(split: object, template: Template) -> bool:
     """Whether these are numbers of pieces that make up the template."""
     fits = isinstance(split, list) and all(type(size) is int and size > 0 for size in split)
-    return fits and sum(split) == len(template.pieces)  # type: ignore[arg-type,call-overload]
+    return fits and sum(split) == len(template.pieces)  # type: ignore[call-overload]
 
 
 def _table(template: Template, split: Sequence[int], keys: Iterator[Array], vocab: Mapping[Value, list[str]]) -> Table:

@@ -112,7 +112,8 @@ def majority_elsewhere(text: Text, codes: Codes, labels: Codes, label_vocab: lis
     falls_back = (left < second_votes) | ((left == second_votes) & (second >= 0) & (second < first))
     chosen = np.where(falls_back, second, first)
     chosen[(codes < 0) | (np.maximum(left, second_votes) == 0)] = -1
-    return np.append(order, -1)[chosen].astype(np.int32)
+    result: Codes = np.append(order, -1)[chosen].astype(np.int32)
+    return result
 
 
 def majority_table(codes: Codes, labels: Codes, vocab: list[str], label_vocab: list[str]) -> dict[str, str]:

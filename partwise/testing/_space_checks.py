@@ -34,7 +34,7 @@ def check_constraints(case: Case, i: int, scores: Floats, rng: np.random.Generat
 def check_encode_all(case: Case, i: int, scores: Floats, rng: np.random.Generator) -> None:
     ys = [instance.outputs[rng.integers(len(instance.outputs))] for instance in case.instances]
     offsets, numbers, values = case.structure.encode_all(ys)
-    assert (offsets.dtype, numbers.dtype, values.dtype) == (np.int64, np.int32, np.float64)
+    assert offsets.dtype == np.int64 and numbers.dtype == np.int32 and values.dtype == np.float64
     for j, y in enumerate(ys):
         span = slice(offsets[j], offsets[j + 1])
         parts = np.zeros(case.structure.n_parts(j))

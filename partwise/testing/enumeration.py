@@ -51,7 +51,8 @@ class Enumeration:
         """p(y) = exp(s·z) / Z."""
         values = self.values(scores)
         weights = np.exp(values - values.max())
-        return weights / weights.sum()
+        result: Floats = weights / weights.sum()
+        return result
 
     def marginals(self, scores: Floats) -> Floats:
         """E[z] = Σ_y p(y) z."""
@@ -87,7 +88,8 @@ def nearest_in_hull(vertices: Floats, point: Floats) -> Floats:
     import scipy.optimize
 
     weights, _ = scipy.optimize.nnls(system, np.append(np.zeros(len(point)), 1.0))
-    return (weights / weights.sum()) @ vertices
+    result: Floats = (weights / weights.sum()) @ vertices
+    return result
 
 
 def part_table(outputs: Iterable[Any], names: Sequence[Any], used: Callable[[Any], list[Any]]) -> Floats:

@@ -36,7 +36,7 @@ BATCHES = 20  # groups of consecutive samples whose spread gives the standard er
 
 
 @kernel
-def chains_for(n_classes, burn_in, n_samples):  # type: ignore[no-untyped-def]
+def chains_for(n_classes, burn_in, n_samples):
     """Chains a class that make the fewest draws: enough to fill whole vectors, few enough to pay for their burn-in."""
     best, least = 1, np.inf
     for chains in range(1, LANES + 1):
@@ -47,7 +47,7 @@ def chains_for(n_classes, burn_in, n_samples):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sample_document(class_topics, classes, words, alpha, n_chains, burn_in, n_sweeps, reference, relative, start):  # type: ignore[no-untyped-def]
+def sample_document(class_topics, classes, words, alpha, n_chains, burn_in, n_sweeps, reference, relative, start):
     """Run ``n_chains`` chains per class on one document and record what the estimators need.
 
     ``reference`` is a place in ``classes``, or −1 for the class that explains the words best after burn-in.
@@ -89,7 +89,7 @@ def sample_document(class_topics, classes, words, alpha, n_chains, burn_in, n_sw
 
 
 @inlined
-def log_mean_exp(values):  # type: ignore[no-untyped-def]
+def log_mean_exp(values):
     top = values.max()
     total = 0.0
     for value in values:
@@ -98,12 +98,12 @@ def log_mean_exp(values):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def softplus(value):  # type: ignore[no-untyped-def]
+def softplus(value):
     return max(value, 0.0) + np.log1p(np.exp(-abs(value)))
 
 
 @inlined
-def optimal_log_ratio(zero, one, start, tolerance, limit):  # type: ignore[no-untyped-def]
+def optimal_log_ratio(zero, one, start, tolerance, limit):
     """Meng & Wong's fixed point for log r = log Z_1/Z_0 with the bridge q_b = (Z_0/q_0 + Z_1/q_1)^{−1}.
 
     r ← mean_0 [ρ/(ρ + r)] / mean_1 [1/(ρ + r)],  ρ = q_1/q_0; zero and one hold log ρ at the samples of
@@ -125,7 +125,7 @@ def optimal_log_ratio(zero, one, start, tolerance, limit):  # type: ignore[no-un
 
 
 @inlined
-def estimate(method, reference, own, across, numerators, denominators, shifts):  # type: ignore[no-untyped-def]
+def estimate(method, reference, own, across, numerators, denominators, shifts):
     """Fill the (C, BATCHES) logarithms of batch means whose ratio estimates Z_c/Z_reference, and (C,) shifts.
 
     log Z_c/Z_ref = shifts[c] + log mean_b exp(numerators[c]) − log mean_b exp(denominators[c])
@@ -170,7 +170,7 @@ def estimate(method, reference, own, across, numerators, denominators, shifts): 
 
 
 @inlined
-def posterior_from(log_prior, numerators, denominators, shifts, left_out, log_ratios, probabilities):  # type: ignore[no-untyped-def]
+def posterior_from(log_prior, numerators, denominators, shifts, left_out, log_ratios, probabilities):
     """p(y | w) ∝ π_y Z_y/Z_ref from batch means, without batch ``left_out`` (−1: with all)."""
     n_classes, batches = numerators.shape
     kept = np.empty(batches - (1 if left_out >= 0 else 0))
@@ -193,7 +193,7 @@ def posterior_from(log_prior, numerators, denominators, shifts, left_out, log_ra
 
 
 @inlined
-def leave_one_out(values, found):  # type: ignore[no-untyped-def]
+def leave_one_out(values, found):
     """found[b] = log mean exp of ``values`` without the b-th: sums before it and after it, so that nothing cancels."""
     batches = values.size
     top = values.max()
@@ -208,7 +208,7 @@ def leave_one_out(values, found):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def combine(log_prior, numerators, denominators, shifts, log_ratios, ratio_errors, probabilities, errors):  # type: ignore[no-untyped-def]
+def combine(log_prior, numerators, denominators, shifts, log_ratios, ratio_errors, probabilities, errors):
     """Posterior, log Z_c/Z_ref, and standard errors of both by the delete-one-batch jackknife; O(C·B)."""
     n_classes, batches = numerators.shape
     posterior_from(log_prior, numerators, denominators, shifts, -1, log_ratios, probabilities)
@@ -228,7 +228,7 @@ def combine(log_prior, numerators, denominators, shifts, log_ratios, ratio_error
 
 
 @kernel
-def sampled_documents(  # type: ignore[no-untyped-def]
+def sampled_documents(
     documents,
     offsets,
     words,
@@ -313,7 +313,7 @@ def sampled_documents(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def annealed_documents(  # type: ignore[no-untyped-def]
+def annealed_documents(
     documents,
     offsets,
     words,

@@ -41,13 +41,13 @@ inlined = functools.partial(composite, forceinline=True)
 
 
 @kernel
-def lanes_for(n_classes, n_chains):  # type: ignore[no-untyped-def]
+def lanes_for(n_classes, n_chains):
     """Number of lanes for ``n_chains`` chains per class: whole vectors."""
     return -(-n_classes * n_chains // LANES) * LANES
 
 
 @kernel
-def distinct_words(words, tokens, distinct):  # type: ignore[no-untyped-def]
+def distinct_words(words, tokens, distinct):
     """Fill ``distinct`` with the different words of a document whose equal words are adjacent, and
     ``tokens`` with each token's place among them; returns U."""
     size = 0
@@ -60,7 +60,7 @@ def distinct_words(words, tokens, distinct):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lay_out(class_topics, classes, words, width):  # type: ignore[no-untyped-def]
+def lay_out(class_topics, classes, words, width):
     """(tokens, distinct, likelihood, log_likelihood) of one document in ``width`` lanes.
 
     likelihood[u, l, j] = Φ^{classes[j mod C]}_{distinct[u], l}, flat. class_topics: (all classes, V, L) float32;
@@ -84,7 +84,7 @@ def lay_out(class_topics, classes, words, width):  # type: ignore[no-untyped-def
 
 
 @kernel
-def relative_to(reference, width, log_likelihood):  # type: ignore[no-untyped-def]
+def relative_to(reference, width, log_likelihood):
     """Turn log Φ^c into log Φ^c/Φ^reference, in place: the estimators need nothing but such ratios."""
     for row in range(0, log_likelihood.size, width):
         value = log_likelihood[row + reference]
@@ -93,7 +93,7 @@ def relative_to(reference, width, log_likelihood):  # type: ignore[no-untyped-de
 
 
 @kernel
-def start_lanes(tokens, likelihood, alpha, state, start, topics, counts, cumulative, pending):  # type: ignore[no-untyped-def]
+def start_lanes(tokens, likelihood, alpha, state, start, topics, counts, cumulative, pending):
     """Seed the generators and draw the first topics one token after another, each given those before."""
     width = pending.size
     n_prior = alpha.size
@@ -109,7 +109,7 @@ def start_lanes(tokens, likelihood, alpha, state, start, topics, counts, cumulat
 
 
 @kernel
-def sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, pending):  # type: ignore[no-untyped-def]
+def sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, pending):
     """Redraw every token of every lane once; O(N·L·W)."""
     width = pending.size
     for i in range(tokens.size):
@@ -118,9 +118,7 @@ def sweep_lanes(tokens, likelihood, n_prior, state, topics, counts, cumulative, 
 
 
 @kernel
-def score_sweep(  # type: ignore[no-untyped-def]
-    tokens, likelihood, table, n_prior, state, topics, counts, cumulative, pending, scores, sums
-):
+def score_sweep(tokens, likelihood, table, n_prior, state, topics, counts, cumulative, pending, scores, sums):
     """``sweep_lanes``, and sums[j] = Σ_n table[w_n, z_n, j] at the new topics of every lane; O(N·L·W).
 
     sums: (W,) float64, the result; scores: (W,) float32, emptied into it every few tokens to keep its digits.
@@ -139,7 +137,7 @@ def score_sweep(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def accumulate_counts(alpha, counts, pending, sums):  # type: ignore[no-untyped-def]
+def accumulate_counts(alpha, counts, pending, sums):
     """Add the current n_l of every lane to ``sums`` (L·W,) float64."""
     width = pending.size
     for ell in range(alpha.size):
@@ -151,7 +149,7 @@ def accumulate_counts(alpha, counts, pending, sums):  # type: ignore[no-untyped-
 
 
 @inlined
-def class_sums(tokens, table, n_prior, n_classes, width, topics, lane, values):  # type: ignore[no-untyped-def]
+def class_sums(tokens, table, n_prior, n_classes, width, topics, lane, values):
     """values[c] = Σ_n table[w_n, z_n, c] at the topics of one lane, for every class; (C,) float64, O(N·C).
 
     With log Φ^c as the table that is log p(w_d | z_d, y = c, T, Φ): since p(z_d) does not depend on the class, ratios
@@ -166,7 +164,7 @@ def class_sums(tokens, table, n_prior, n_classes, width, topics, lane, values): 
 
 
 @inlined
-def lane_sums(tokens, table, n_prior, topics, sums):  # type: ignore[no-untyped-def]
+def lane_sums(tokens, table, n_prior, topics, sums):
     """sums[j] = Σ_n table[w_n, z_n, j] at the topics of lane j, for every lane; (W,) float64, O(N·W)."""
     width = sums.size
     sums[:] = 0.0

@@ -20,7 +20,7 @@ _COSINE = tuple((-1.0) ** k * (2 * math.pi) ** (2 * k) / math.factorial(2 * k) f
 
 
 @kernel
-def log_gamma_draw(shape, position):  # type: ignore[no-untyped-def]
+def log_gamma_draw(shape, position):
     """(log g, new position), g ~ Gamma(shape): Marsaglia & Tsang 2000.
 
     A shape below one is drawn one higher and scaled by u^{1/shape}, in logarithms, since g itself may underflow.
@@ -47,7 +47,7 @@ def log_gamma_draw(shape, position):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath={"contract"})  # reassociation would undo the sum with 2^52
-def log_lanes(x, n, scratch):  # type: ignore[no-untyped-def]
+def log_lanes(x, n, scratch):
     """x[j] ← log x[j] for j < n, x positive, finite and not subnormal; vectorised, relative error below 1e-14.
 
     x = m·2^e with m in [√½, √2): the exponent comes from the bits, and log m from the series of 2 artanh.
@@ -76,7 +76,7 @@ def log_lanes(x, n, scratch):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath={"contract"})
-def log_gamma_lanes(shapes, position, out, at, work):  # type: ignore[no-untyped-def]
+def log_gamma_lanes(shapes, position, out, at, work):
     """out[at + s] = log g_s, g_s ~ Gamma(shapes[s]), for BLOCK samples; returns the new position of the stream.
 
     ``log_gamma_draw`` with its first proposal made for all samples at once; the few whose proposal fails the squeeze

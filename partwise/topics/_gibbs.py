@@ -24,16 +24,14 @@ def padded(n_topics: int) -> int:
 
 
 @kernel
-def count_topics(words, topics, table, width):  # type: ignore[no-untyped-def]
+def count_topics(words, topics, table, width):
     """Add every token's (word, topic) to the flat table whose rows are ``width`` long."""
     for i in range(words.size):
         table[np.int64(words[i]) * width + topics[i]] += np.float32(1)
 
 
 @kernel
-def lda_sweep(  # type: ignore[no-untyped-def]
-    documents, offsets, starts, ends, words, topics, table, totals, alpha, beta, n_topics, start
-):
+def lda_sweep(documents, offsets, starts, ends, words, topics, table, totals, alpha, beta, n_topics, start):
     """Redraw the topic of every token in starts[d]:ends[d] of the documents d in ``documents``.
 
     p(z_dn = k | rest) ∝ (α_k + n_{n̄,k}^{(d)}) (β + m_{n̄,k}^{(v)}) / (Vβ + m_{n̄,k}^{(·)})
@@ -85,7 +83,7 @@ def lda_sweep(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def joint_sweep(  # type: ignore[no-untyped-def]
+def joint_sweep(
     documents,
     offsets,
     words,

@@ -14,7 +14,7 @@ __all__ = ["gradient_documents", "local_topics"]
 
 
 @kernel
-def gradient_documents(  # type: ignore[no-untyped-def]
+def gradient_documents(
     documents,
     offsets,
     words,
@@ -91,7 +91,7 @@ def gradient_documents(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def local_topics(  # type: ignore[no-untyped-def]
+def local_topics(
     documents, offsets, words, labels, class_topics, phi, support, sizes, by_row, alpha, n_sweeps, seed, z, u
 ):
     """Table 4.1, steps 3b and 3c: n_sweeps of z | y, w, T, Φ (eq. 4.22), then one draw of u (eq. 4.24).

@@ -40,7 +40,7 @@ PILOT_CHAINS, PILOT_BURN_IN, PILOT_SWEEPS = 8, 5, 2
 
 
 @kernel
-def sample_counts(topics, tokens, alpha, n_chains, burn_in, n_sweeps, start):  # type: ignore[no-untyped-def]
+def sample_counts(topics, tokens, alpha, n_chains, burn_in, n_sweeps, start):
     """n(z) of ``n_chains`` Gibbs chains after each of ``n_sweeps`` sweeps: (chains, sweeps, L) float64.
 
     topics: (U·L,) float32, Φ^c of the document's distinct words; tokens: (N,) int64, their places among these.
@@ -68,7 +68,7 @@ def sample_counts(topics, tokens, alpha, n_chains, burn_in, n_sweeps, start):  #
 
 
 @kernel
-def mixture_logs(alpha, centres, shares):  # type: ignore[no-untyped-def]
+def mixture_logs(alpha, centres, shares):
     """log of shares[m]·B(α)/B(α + centres[m]), B(a) = Π_l Γ(a_l)/Γ(Σ_l a_l) the normaliser of a Dirichlet: (M,)."""
     total = alpha.sum()
     found, plain = np.empty(shares.size), np.empty(alpha.size)
@@ -85,7 +85,7 @@ def mixture_logs(alpha, centres, shares):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dirichlet_lanes(shapes, begin, position, logs, theta, total, work):  # type: ignore[no-untyped-def]
+def dirichlet_lanes(shapes, begin, position, logs, theta, total, work):
     """θ_s ~ Dir(shapes[begin + s]) and log θ_s for BLOCK samples, as (L·BLOCK,); returns the new position.
 
     The last block may be short: it is filled up with copies, whose weights nobody reads.
@@ -118,7 +118,7 @@ def dirichlet_lanes(shapes, begin, position, logs, theta, total, work):  # type:
 
 
 @kernel
-def log_weights(shapes, topics, times, centres, mixture, position, weights):  # type: ignore[no-untyped-def]
+def log_weights(shapes, topics, times, centres, mixture, position, weights):
     """weights[s] = log q_c(θ_s)/q_0(θ_s) at θ_s ~ Dir(shapes[s]); returns the new position of the stream.
 
     shapes: (S, L); topics: (U·L,), Φ^c of the document's distinct words; times: (U,), their counts;
@@ -169,7 +169,7 @@ def log_weights(shapes, topics, times, centres, mixture, position, weights):  # 
 
 
 @inlined
-def batch_means(values, means):  # type: ignore[no-untyped-def]
+def batch_means(values, means):
     """means[b] = log mean exp of the b-th of equally long runs of ``values``."""
     size = values.size // means.size
     for b in range(means.size):
@@ -177,7 +177,7 @@ def batch_means(values, means):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sigmoids(values, place, work, terms):  # type: ignore[no-untyped-def]
+def sigmoids(values, place, work, terms):
     """Σ_i σ(values_i − place) and Σ_i σ(1 − σ), the latter its negative derivative by ``place``."""
     for i in range(values.size):
         work[i] = min(max(place - values[i], -700.0), 700.0)
@@ -191,7 +191,7 @@ def sigmoids(values, place, work, terms):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def bridge_log_ratio(zero, one):  # type: ignore[no-untyped-def]
+def bridge_log_ratio(zero, one):
     """Meng & Wong's optimal bridge: the log r = log Z_1/Z_0 at which
 
         Σ_i σ(zero_i − log r) = Σ_j σ(log r − one_j)
@@ -219,7 +219,7 @@ def bridge_log_ratio(zero, one):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def centres_from(counts, first):  # type: ignore[no-untyped-def]
+def centres_from(counts, first):
     """Widened counts of at most CENTRES samples of the chains from ``first`` on, and a row of zeros: (M, L) and shares.
 
     Short documents repeat themselves: equal samples become one component with their joint share of the mixture.
@@ -248,7 +248,7 @@ def centres_from(counts, first):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def propose(centres, shares, alpha, size, position, shapes):  # type: ignore[no-untyped-def]
+def propose(centres, shares, alpha, size, position, shapes):
     """Shapes of BATCHES × size samples of q_0, components dealt evenly within a batch; returns the new position."""
     for b in range(BATCHES):
         m, reached = 0, shares[0]
@@ -262,7 +262,7 @@ def propose(centres, shares, alpha, size, position, shapes):  # type: ignore[no-
 
 
 @kernel
-def class_evidence(  # type: ignore[no-untyped-def]
+def class_evidence(
     class_topics, c, tokens, distinct, times, alpha, burn_in, size, pilot, start, numerators, denominators, means
 ):
     """Estimate log Z_c from ``size`` samples per batch: fill its batch means, mean topic counts, return its shift.
@@ -305,7 +305,7 @@ def class_evidence(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mixture_documents(  # type: ignore[no-untyped-def]
+def mixture_documents(
     documents,
     offsets,
     words,

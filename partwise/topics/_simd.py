@@ -139,7 +139,7 @@ def _store(builder: Any, value: Any, base: Any, index: Any) -> None:
     store(builder, value, base, index, align=4)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _draw_topic(
     typing: Any, weights: Any, table: Any, offset: Any, beta: Any, sums: Any, blocks: Any, uniform: Any
 ) -> Any:
@@ -192,7 +192,7 @@ def _draw_topic(
     return signature, codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _prefetch(typing: Any, table: Any, offset: Any, lines: Any) -> Any:
     signature = types.void(table, types.intp, types.intp)
 
@@ -274,7 +274,7 @@ def _lanes_code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _draw_lanes(
     typing: Any,
     state: Any,
@@ -293,7 +293,7 @@ def _draw_lanes(
     return signature, _lanes_code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _score_lanes(
     typing: Any,
     state: Any,
@@ -320,34 +320,34 @@ def _score_lanes(
 
 
 @overload(draw_topic, inline="always")
-def _choose_draw_topic(weights, table, offset, beta, sums, blocks, uniform):  # type: ignore[no-untyped-def]
-    def call(weights, table, offset, beta, sums, blocks, uniform):  # type: ignore[no-untyped-def]
+def _choose_draw_topic(weights, table, offset, beta, sums, blocks, uniform):
+    def call(weights, table, offset, beta, sums, blocks, uniform):
         return _draw_topic(weights, table, offset, beta, sums, blocks, uniform)
 
     return call
 
 
 @overload(prefetch, inline="always")
-def _choose_prefetch(table, offset, lines):  # type: ignore[no-untyped-def]
-    def call(table, offset, lines):  # type: ignore[no-untyped-def]
+def _choose_prefetch(table, offset, lines):
+    def call(table, offset, lines):
         _prefetch(table, offset, lines)
 
     return call
 
 
 @overload(draw_lanes, inline="always")
-def _choose_draw_lanes(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen):  # type: ignore[no-untyped-def]
-    def call(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen):  # type: ignore[no-untyped-def]
+def _choose_draw_lanes(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen):
+    def call(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen):
         _draw_lanes(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen)
 
     return call
 
 
 @overload(score_lanes, inline="always")
-def _choose_score_lanes(  # type: ignore[no-untyped-def]
+def _choose_score_lanes(
     state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen, table, scores
 ):
-    def call(  # type: ignore[no-untyped-def]
+    def call(
         state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen, table, scores
     ):
         _score_lanes(

@@ -360,4 +360,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         """Σ_y p(y | w_d) T^y (α + n̂^{(d)}(y)) / (α_· + N_d), eq. 4.29, from a posterior already at hand."""
         smoothed = posterior.topic_counts + self.alpha_
         theta = smoothed / smoothed.sum(axis=2, keepdims=True)
-        return np.einsum("dy,ykl,dyl->dk", posterior.probabilities, self.transformation_, theta, optimize=True)
+        result: np.ndarray = np.einsum(
+            "dy,ykl,dyl->dk", posterior.probabilities, self.transformation_, theta, optimize=True
+        )
+        return result

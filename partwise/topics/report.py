@@ -171,7 +171,7 @@ def _strong(model: TextTopics, found: Inferred, known: list[str | None]) -> dict
         return {}
     from partwise.topics import strong_topics
 
-    transformation = model.model_.transformation_  # type: ignore[union-attr]
+    transformation = model.model_.transformation_
     strong = strong_topics(transformation)
     classes = [str(name) for name in model.classes_]
     members = [[d for d, label in enumerate(known) if label == name] for name in classes]

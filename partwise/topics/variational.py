@@ -23,7 +23,7 @@ __all__ = ["digamma", "variational_documents", "variational_weights"]
 
 
 @kernel
-def digamma(x):  # type: ignore[no-untyped-def]
+def digamma(x):
     """ψ(x), x > 0: recurrence up to 6, then the asymptotic series; error below 1e-9."""
     value = 0.0
     while x < 6.0:
@@ -35,7 +35,7 @@ def digamma(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fit_document(topics, distinct, times, alpha, tolerance, limit, gamma, weights):  # type: ignore[no-untyped-def]
+def fit_document(topics, distinct, times, alpha, tolerance, limit, gamma, weights):
     """Maximise B_y over γ from its current value; returns B_y. Leaves e^{E log θ} in ``weights``.
 
     topics: (V, L) float32, Φ^y; distinct, times: the document's words and counts; O(U·L) a step.
@@ -77,7 +77,7 @@ def fit_document(topics, distinct, times, alpha, tolerance, limit, gamma, weight
 
 
 @kernel
-def add_weights(topics, distinct, times, weights, factor, target):  # type: ignore[no-untyped-def]
+def add_weights(topics, distinct, times, weights, factor, target):
     """target[v, l] += factor · (count of v) · q(z = l | v) / Φ^y_vl."""
     for i in range(distinct.size):
         normalizer = 0.0
@@ -88,7 +88,7 @@ def add_weights(topics, distinct, times, weights, factor, target):  # type: igno
 
 
 @kernel
-def count_words(text, distinct, times):  # type: ignore[no-untyped-def]
+def count_words(text, distinct, times):
     """Distinct words and their counts of a document whose equal words are adjacent; returns U."""
     tokens = np.empty(text.size, np.int64)
     size = distinct_words(text, tokens, distinct)
@@ -99,7 +99,7 @@ def count_words(text, distinct, times):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def variational_documents(  # type: ignore[no-untyped-def]
+def variational_documents(
     documents, offsets, words, class_topics, log_prior, alpha, tolerance, limit, bounds, probabilities, gammas
 ):
     """B_y, p(y | w) and γ of every document and class: bounds, probabilities (D, C), gammas (D, C, L)."""
@@ -121,7 +121,7 @@ def variational_documents(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def variational_weights(  # type: ignore[no-untyped-def]
+def variational_weights(
     documents,
     offsets,
     words,

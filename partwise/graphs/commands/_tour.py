@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from partwise.cli.tour import Outcome, Stop
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SIZE, TRAIN, TEST = 40, 8, 4
 
 
 def discs(n: int = TRAIN + TEST) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
     """Noisy images of discs, each with its truth."""
+    import numpy as np
+
     rng = np.random.default_rng(0)
     rows, columns = np.mgrid[:SIZE, :SIZE]
     made = []
@@ -39,6 +42,8 @@ def train() -> Any:
 
 
 def show(trained: Any, folder: str) -> Outcome:
+    import numpy as np
+
     from partwise.report.page import figure, side_by_side
     from partwise.report.pictures import picture
 
@@ -64,6 +69,8 @@ def show(trained: Any, folder: str) -> Outcome:
 
 def colours(pixels: Any, enlarge: int = 4) -> NDArray[np.uint8]:
     """A grey picture of values 0 … 1, each pixel ``enlarge`` wide."""
+    import numpy as np
+
     grey = (255 * np.clip(np.asarray(pixels, float).reshape(SIZE, SIZE), 0, 1)).astype(np.uint8)
     return np.repeat(np.kron(grey, np.ones((enlarge, enlarge), np.uint8))[:, :, None], 3, axis=2)
 

@@ -38,7 +38,7 @@ class Node:
     def path(self) -> list[Any]:
         """The states from the initial one on."""
         states, node = [], self
-        while node is not None:  # type: ignore[redundant-expr]
+        while node is not None:
             states.append(node.state)
             node = node.parent  # type: ignore[assignment]
         return states[::-1]

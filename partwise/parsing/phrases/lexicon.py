@@ -102,7 +102,8 @@ class Lexicon:
             counts = np.zeros(self.n_tags)
             counts[list(seen)] = list(seen.values())
             p = counts / counts.sum() if counts.sum() >= FREQUENT else (counts + TRUST * p) / (counts.sum() + TRUST)
-        return p
+        result: NDArray[np.float64] = p
+        return result
 
     def weights(self, word: str, first: bool, least: float = 1e-4) -> tuple[list[int], list[float]]:
         """(tags, p(tag | word)/p(tag)) of the tags with at least that share of the most probable one."""

@@ -59,10 +59,10 @@ def run(args: argparse.Namespace) -> None:
                 raise InputError(f"{args.file}: no column {label!r} to compare with")
             write(chunk_scores(data.coded(label), model.predict_coded(seen)).report() + "\n")
         elif args.spans:
-            for spans in model.predict_spans(seen):  # type: ignore[attr-defined]
+            for spans in model.predict_spans(seen):
                 write(as_json([span._asdict() for span in spans]) + "\n")
         elif args.kbest:
-            for ranked in model.predict_kbest(seen, args.kbest):  # type: ignore[attr-defined]
+            for ranked in model.predict_kbest(seen, args.kbest):
                 write(as_json([{"tags": tags, "value": value} for tags, value in ranked]) + "\n")
         else:
             found = model.predict_coded(seen).to_lists()

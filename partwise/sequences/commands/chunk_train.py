@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(found)
     else:
-        held_out = "" if found["dev"] is None else f", F1 {100 * found['dev']:.2f} on {args.dev}"  # type: ignore[operator]
+        held_out = "" if found["dev"] is None else f", F1 {100 * found['dev']:.2f} on {args.dev}"
         tell(f"{model.kind} with {found['weights']} weights, {found['passes']} passes{held_out}: {args.model}")
     return 130 if model.result_.status == "interrupted" else 0
 

@@ -216,7 +216,8 @@ class SegmentEncoder:
             codes = self._codes(coded, int(offsets[-1]))
             row = np.array([[start, stop, 0]])
             gold_keys(codes, offsets, np.array([0, 1]), row, self._used(), keys)
-        return keys[0]
+        result: NDArray[np.uint64] = keys[0]
+        return result
 
     # storage
 

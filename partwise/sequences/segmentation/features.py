@@ -197,4 +197,5 @@ class SegmentFeatures(Features):
         """As ``feature_parts`` has it, in closed form: nothing to compile."""
         space, widest = self._pack.space, len(self._pack.space.below) - 1
         over = np.maximum(space.lengths - widest, 0) * space.within[-1, -1]
-        return space.below[np.minimum(space.lengths, widest)] + over + len(space.limits) ** 2
+        result: NDArray[np.int64] = space.below[np.minimum(space.lengths, widest)] + over + len(space.limits) ** 2
+        return result

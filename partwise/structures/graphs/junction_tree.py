@@ -166,7 +166,8 @@ class _Builder:
     def _truth(space: GraphSpace, s: int, size: int) -> Ints:
         """Value of the literal for each state of its variable."""
         hit = np.arange(size) == (1 if size == 2 else space.slot_state[s])
-        return (hit ^ bool(space.slot_negated[s])).astype(np.int64)
+        result: Ints = (hit ^ bool(space.slot_negated[s])).astype(np.int64)
+        return result
 
 
 def build_tree(space: GraphSpace, limit: int) -> tuple[Tree | None, str]:
