@@ -313,7 +313,7 @@ GOOD = b"a b ||| c d\n" * 3
         (GOOD, b"0-0\n0-2\n\n", "gold.txt:2: link 0-2 is out of range: the target sentence has 2 words"),
         (GOOD, b"0-0\n0:1\n\n", "gold.txt:2: expected links such as 0-1 or 0?1, got '0:1'"),
         (GOOD, b"0-0\n", "gold.txt:2: expected 3 lines, one per pair, got 1"),
-        (GOOD, b"0-0\n\n\n\n0-0\n", "gold.txt:4: a line of links too many: there are 3 pairs"),
+        (GOOD, b"0-0\n\n\n\n0-0\n", "gold.txt:4: more lines of links than pairs: there are 3 pairs"),
         (GOOD, b"1 1 1 S\n2 3 1 S\n", "gold.txt:2: link 3 1 is out of range: the source sentence 2 has 2 words"),
         (GOOD, b"1 1 1 S\n9 1 1 S\n", "gold.txt:2: there is no sentence 9"),
         (GOOD, b"\xe9-1\n", "gold.txt:1:1: not utf-8: byte 0xe9"),

@@ -46,7 +46,9 @@ def test_the_scheduler_is_lost(pack: partwise.Pack, tmp_path: Path, monkeypatch:
                 processes.started[0].kill()
                 processes.started[0].wait()
 
-        with pytest.raises(ClusterError, match="the scheduler is gone; run the same command again with its checkpoint"):
+        with pytest.raises(
+            ClusterError, match="the scheduler is gone; run the same command again to resume from its checkpoint"
+        ):
             model().fit(pack, engine=processes.address, checkpoint=tmp_path / "c.pw", callbacks=[kill])
     steps: list[int] = []
     with engine.local_client(1) as client:

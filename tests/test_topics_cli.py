@@ -177,7 +177,7 @@ def test_inspect_knows_the_kind(here: Path, capsys: Any) -> None:
         (["topics", "train", "one.tsv", "--tab", "-m", "x.pw", "-q"], "got only class 'x'", 1),
         (["topics", "train", "nolabel.tsv", "--tab", "-m", "x.pw", "-q"], "no document has a label; --lda", 1),
         (["topics", "train", "bad.txt", "-m", "x.pw", "--topics", "0"], "must be at least 1. Got 0 instead.", 1),
-        (["topics", "train", "bad.txt", "-m", "x.pw", "-q", "--min-documents", "9"], "no word is left of", 1),
+        (["topics", "train", "bad.txt", "-m", "x.pw", "-q", "--min-documents", "9"], "words is left: loosen", 1),
         (["topics", "train", "bad.txt", "-m", "x.pw", "-q", "--beta", "-1"], "'beta' parameter of LDA", 1),
         (["topics", "infer", "none.pw", "bad.txt"], "none.pw: cannot be read: there is no such file", 1),
         (["topics", "infer", "bad.txt", "bad.txt"], "bad.txt: ", 1),
