@@ -57,7 +57,7 @@ def test_documents_are_never_divided() -> None:
 def test_few_documents_are_divided_by_sentences() -> None:
     part = parts_of(np.zeros(9, np.int64), 3, 0)
     assert np.bincount(part).tolist() == [3, 3, 3]
-    with pytest.raises(InputError, match="2 sentences cannot make 3 folds"):
+    with pytest.raises(InputError, match="2 sentences are too few for 3 folds"):
         parts_of(np.zeros(2, np.int64), 3, 0)
 
 
