@@ -37,47 +37,47 @@ _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _FAST = ("reassoc", "contract", "nsz")
 
 
-def fill_lanes(value):  # type: ignore[no-untyped-def]
+def fill_lanes(value):
     """The same number in every lane."""
     return np.full(LANES, float(value))
 
 
-def load_lanes(array, row):  # type: ignore[no-untyped-def]
+def load_lanes(array, row):
     """array[row]."""
     return array[row].copy()
 
 
-def store_lanes(array, row, vector):  # type: ignore[no-untyped-def]
+def store_lanes(array, row, vector):
     """array[row] ← vector."""
     array[row] = vector
 
 
-def take_lanes(array, index, row):  # type: ignore[no-untyped-def]
+def take_lanes(array, index, row):
     """array[index[row, k]] in lane k; indices are not negative."""
     return array[index[row]]
 
 
-def add_lanes(array, index, row, vector):  # type: ignore[no-untyped-def]
+def add_lanes(array, index, row, vector):
     """array[index[row, k]] += vector[k], lane by lane: an index may occur twice."""
     np.add.at(array, index[row], vector)
 
 
-def max_lanes(a, b):  # type: ignore[no-untyped-def]
+def max_lanes(a, b):
     """The larger of two, lane by lane."""
     return np.maximum(a, b)
 
 
-def min_lanes(a, b):  # type: ignore[no-untyped-def]
+def min_lanes(a, b):
     """The smaller of two, lane by lane."""
     return np.minimum(a, b)
 
 
-def pick_lanes(a, b, yes, no):  # type: ignore[no-untyped-def]
+def pick_lanes(a, b, yes, no):
     """``yes`` where a > b, ``no`` elsewhere, lane by lane."""
     return np.where(a > b, yes, no)
 
 
-def sum_lanes(a):  # type: ignore[no-untyped-def]
+def sum_lanes(a):
     """The sum over the lanes."""
     return a.sum()
 
@@ -183,12 +183,12 @@ def _is(*kinds: Any) -> bool:
 def _give_pair(function: Any, code: Any) -> None:
     """A function of two vectors."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def vector_code(typing: Any, a: Any, b: Any) -> Any:
         return _lanes(_lanes, _lanes), code
 
     @overload(function, inline="always")
-    def choose(a, b):  # type: ignore[no-untyped-def]
+    def choose(a, b):
         if _is(a, b):
             return lambda a, b: vector_code(a, b)
         return None
@@ -201,71 +201,71 @@ _give_pair(max_lanes, _extreme(">"))
 _give_pair(min_lanes, _extreme("<"))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _fill_code(typing: Any, value: Any) -> Any:
     return _lanes(types.float64), _fill
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _load_code(typing: Any, array: Any, row: Any) -> Any:
     return _lanes(array, types.intp), _load
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _store_code(typing: Any, array: Any, row: Any, vector: Any) -> Any:
     return types.void(array, types.intp, _lanes), _store
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _take_code(typing: Any, array: Any, index: Any, row: Any) -> Any:
     return _lanes(array, index, types.intp), _take
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _add_code(typing: Any, array: Any, index: Any, row: Any, vector: Any) -> Any:
     return types.void(array, index, types.intp, _lanes), _add_to
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _pick_code(typing: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     return _lanes(_lanes, _lanes, _lanes, _lanes), _pick
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _sum_code(typing: Any, a: Any) -> Any:
     return types.float64(_lanes), _sum
 
 
 @overload(fill_lanes, inline="always")
-def _choose_fill(value):  # type: ignore[no-untyped-def]
+def _choose_fill(value):
     return lambda value: _fill_code(value)
 
 
 @overload(load_lanes, inline="always")
-def _choose_load(array, row):  # type: ignore[no-untyped-def]
+def _choose_load(array, row):
     return lambda array, row: _load_code(array, row)
 
 
 @overload(store_lanes, inline="always")
-def _choose_store(array, row, vector):  # type: ignore[no-untyped-def]
+def _choose_store(array, row, vector):
     return lambda array, row, vector: _store_code(array, row, vector)
 
 
 @overload(take_lanes, inline="always")
-def _choose_take(array, index, row):  # type: ignore[no-untyped-def]
+def _choose_take(array, index, row):
     return lambda array, index, row: _take_code(array, index, row)
 
 
 @overload(add_lanes, inline="always")
-def _choose_add(array, index, row, vector):  # type: ignore[no-untyped-def]
+def _choose_add(array, index, row, vector):
     return lambda array, index, row, vector: _add_code(array, index, row, vector)
 
 
 @overload(pick_lanes, inline="always")
-def _choose_pick(a, b, yes, no):  # type: ignore[no-untyped-def]
+def _choose_pick(a, b, yes, no):
     return lambda a, b, yes, no: _pick_code(a, b, yes, no)
 
 
 @overload(sum_lanes, inline="always")
-def _choose_sum(a):  # type: ignore[no-untyped-def]
+def _choose_sum(a):
     return lambda a: _sum_code(a)

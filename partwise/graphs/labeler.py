@@ -376,7 +376,8 @@ def graph_list(X: Any) -> Sequence[AttributedGraph]:
     """X as a sequence of graphs; one graph by itself is an error."""
     if isinstance(X, AttributedGraph):
         raise InputError("X is one AttributedGraph; expected a list of graphs: [graph]")
-    return as_list(X, "X")
+    result: Sequence[AttributedGraph] = as_list(X, "X")
+    return result
 
 
 def _accuracy(codes: Sequence[Ints], found: Sequence[Ints]) -> float:

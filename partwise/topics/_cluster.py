@@ -104,7 +104,8 @@ class DistributedSweeps:
                     array[part.tokens] = new
                 add_to(flat, change)  # whole numbers, so that the order does not matter
             totals = table.sum(axis=0, dtype=np.float64).astype(np.int64)
-        return totals
+        result: np.ndarray = totals
+        return result
 
 
 class _Part(NamedTuple):
