@@ -171,7 +171,7 @@ def test_what_is_no_chunk_tag(tag: str) -> None:
 def test_ill_formed_tags_are_named() -> None:
     with pytest.raises(InputError, match=r"sentence 1, token 2: I-Y should be B-Y \(only token"):
         convert_all([["O"], ["B-X", "I-X", "I-Y"]], "IOB2", "IOBES")
-    with pytest.raises(InputError, match=r"B-X where I-X belongs .* in IOB1"):
+    with pytest.raises(InputError, match=r"B-X should be I-X .* in IOB1"):
         spans(["B-X"], "IOB1")
 
 
