@@ -33,13 +33,13 @@ def loopback() -> int:
 
 
 def model_bytes(dim: int, workers: int) -> int:
-    """θ to the scheduler, to a worker and from it to the others; gradients along the tree; the sum to the client."""
-    return 8 * dim * (2 + (workers - 1) + (workers - 1) + 1)
+    """θ to a worker and from it to the others; gradients along the tree; the sum to the client."""
+    return 8 * dim * (1 + (workers - 1) + (workers - 1) + 1)
 
 
 def predicted(tokens: float, dim: float, cores: int, per_token: float, bandwidth: float) -> float:
     """Seconds of an evaluation: the work divided by the cores, and the longest way of θ and of a gradient."""
-    steps = 3 + 2 * np.log2(cores)  # to the scheduler, a worker and back; then down and up the tree
+    steps = 2 + 2 * np.log2(cores)  # to a worker and back; in between down and up the tree
     return tokens * per_token / cores + 8 * dim * steps / bandwidth
 
 

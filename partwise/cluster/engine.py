@@ -30,6 +30,8 @@ TIMEOUT = 10.0
 PATIENCE = 120.0
 #: How often a piece of work may be lost with its worker before it is blamed for that.
 ATTEMPTS = 6
+#: Bytes from which on a value is sent by itself and not as part of a task.
+LARGE = 1 << 16
 
 Floats = NDArray[np.float64]
 Node = tuple[int, int, str]  # the shards first:last, and the address of the worker that adds them up
@@ -201,7 +203,15 @@ class ClusterRunner:
 
     def _submit(self, address: str, function: Callable[..., Any], *args: Any) -> Any:
         """A call on that worker, or on another where it is gone."""
-        return self.client.submit(function, *args, workers=[address], allow_other_workers=True, pure=False)
+        known = [self._put(address, item) if isinstance(item, Sent) and _is_large(item) else item for item in args]
+        return self.client.submit(function, *known, workers=[address], allow_other_workers=True, pure=False)
+
+    def _put(self, address: str, sent: Sent) -> Any:
+        """A large value on a worker: it does not go through the scheduler where workers can be reached without it."""
+        try:
+            return self.client.scatter(sent, workers=[address], hash=False, timeout=TIMEOUT)
+        except (KeyError, ValueError):  # what dask says of a worker that it does not know
+            raise ConnectionError(f"worker {address} is gone") from None
 
     def _send(self, nodes: Sequence[Node], value: Any) -> Any:
         """A value for all workers: a task that returns it, which dask passes on and, if need be, runs again."""
@@ -298,6 +308,12 @@ def _parts(first: int, last: int) -> list[tuple[int, int]]:
         return [(first, last)]
     _, middle, _ = halves(first, last)
     return [(first, middle), (middle, last)]
+
+
+def _is_large(sent: Sent) -> bool:
+    from dask.sizeof import sizeof
+
+    return int(sizeof(sent.value)) > LARGE
 
 
 def _gone() -> ClusterError:
