@@ -16,7 +16,7 @@ $(VENV)/.ready: $(BIN)/partwise
 	$(PIP) -e ".[dev]"
 	touch $@
 
-demo: $(BIN)/partwise  ## train, evaluate and explain a model on the embedded corpus, and write a report
+demo: $(BIN)/partwise  ## a tour of five tasks on embedded data, with one report
 	$(BIN)/partwise demo --out out/demo
 
 test: $(VENV)/.ready  ## lint, types, tests, doctests
@@ -43,6 +43,7 @@ lint: $(VENV)/.ready  ## format and check
 
 docs: $(VENV)/.ready  ## the documentation as HTML, in site/
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs site
+	$(BIN)/python docs/_links.py site
 
 clean:
 	rm -rf $(VENV) $(OLDEST) site out build dist docs/reference docs/gallery

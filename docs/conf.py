@@ -48,6 +48,7 @@ html_theme_options: dict[str, Any] = {
 
 autodoc_typehints = "none"  # signatures and numpydoc's sections say enough
 autodoc_member_order = "bysource"
+toc_object_entries = False  # headings name the objects already
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -80,8 +81,9 @@ def plain_docstring(app: Any, what: str, name: str, value: Any, options: Any, li
 
 
 def skip_member(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
-    """scikit-learn's methods of metadata routing are documented by scikit-learn."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+    """Skip scikit-learn's methods of metadata routing, and the fields of tuples, which have no text of their own."""
+    field = str(getattr(value, "__doc__", "")).startswith("Alias for field number")
+    return True if field or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def setup(app: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
+import _links  # noqa: E402
 import _reference  # noqa: E402
 
 EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
@@ -65,3 +66,13 @@ def test_examples_run(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
     assert pyplot.get_fignums(), "an example shows a picture"
     pyplot.close("all")
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="b.html#x">b</a> <a href="#top">up</a>', "utf-8")
+    (tmp_path / "b.html").write_text(
+        '<a href="a.html#top">a</a> <a href="c.html">c</a> <a href="https://d">d</a>', "utf-8"
+    )
+    broken, inside, outside = _links.broken_links(tmp_path)
+    assert broken == ["a.html: b.html#x (no such anchor)", "b.html: c.html"]
+    assert (inside, outside) == (4, 1)

@@ -193,7 +193,9 @@ def test_detection() -> None:
     with pytest.raises(InputError, match="every tag scheme fits"):
         detect_scheme([["O", "O"]])
     mixed = [["B-X", "I-X", "O", "I-X"], ["B-X", "O", "I-Y"]]
-    with pytest.raises(InputError, match="no tag scheme fits: of 5 tags inside chunks, these many are ill-formed: 2 in IOB1"):
+    with pytest.raises(
+        InputError, match="no tag scheme fits: of 5 tags inside chunks, these many are ill-formed: 2 in IOB1"
+    ):
         detect_scheme(mixed)
     assert detect_scheme([["I-X", "B-X"]] * 200 + [["B-X"]]) == "IOB1"
     with pytest.raises(InputError, match="no tag scheme fits"):
