@@ -19,11 +19,12 @@ settings.load_profile(os.environ.get("PARTWISE_PROFILE", "fixed"))
 #: Most of the time goes into compilation, and most of that into what kernels of one area share. So the tests of an
 #: area run in one process (pytest -n 2): the first name whose pattern a test's id contains.
 AREAS = {
-    "sequences": r"template|column|tags|storage|sequences/",
-    "graphs": r"graph|factor|relaxed|logic|uai|markov|test_cut\b|cut_weights|Cut\b|associative|quadratic",
-    "trees": r"pars(e|ing)|arbor|tree|grammar|phrase|second_order|SecondOrder|Dependency|transition",
-    "matchings": r"align|matching|assignment|link|extragradient|saddle",
     "topics": r"topic|lda|LDA",
+    "sequences": r"template|column|tags|storage|sequences/",
+    "graphs": r"graph|grids|2009-segmentation|horses|factor|relaxed|logic|uai|markov|test_cut\b|cut_weights"
+    r"|Cut\b|associative|quadratic",
+    "trees": r"pars(e|ing)|arbor|tree|grammar|phrase|second_order|SecondOrder|Dependency|transition|wcfg",
+    "matchings": r"align|qap|matching|assignment|link|extragradient|saddle",
     "cluster": r"cluster|pack|shard|workers|merging",
     "learners": r"test_(structures|losses|online|cutting|eg|guarantees|frank|lbfgs|hard|slack|smo|certificates|mira"
     r"|sdca|joint_qp|subgradient|testing|problem|linear|sample_weight|features|compile|kernel)|(learners|structures|features)/",
