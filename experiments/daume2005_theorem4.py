@@ -61,7 +61,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
     alpha = settings["alpha"]
     corrections = result.trace[-1].extra["corrections"]
     margin = empirical_margin(prepared(context, settings["sentences"])[1], result.theta, settings["beam"])
-    bound = math.inf if margin == 0.0 else 2.0 / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
+    bound = None if margin == 0.0 else 2.0 / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
     curve = [record.extra["corrections"] for record in result.trace]
     return {"corrections": corrections, "margin": margin, "bound": bound, "converged": result.status == "converged",
             "curve": curve, "training": seconds}  # fmt: skip
@@ -69,7 +69,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
 
 def table(cells: list[Cell], context: Context) -> str:
     rows = [
-        [cell.settings["sentences"], f"{r['corrections']:.0f}", f"{r['margin']:.2e}", f"{r['bound']:.0f}",
+        [cell.settings["sentences"], f"{r['corrections']:.0f}", f"{r['margin']:.2e}", "none" if r["bound"] is None else f"{r['bound']:.0f}",
          "yes" if r["converged"] else "no", "15932 of at most 17724, margin 1.299e-2"]
         for cell in cells for r in [cell.result]
     ]  # fmt: skip
@@ -81,7 +81,8 @@ def draw(figure: Any, cells: list[Cell], context: Context) -> None:
     axes = figure.subplots()
     for cell in cells:
         axes.plot(range(1, len(cell.result["curve"]) + 1), cell.result["curve"], label="corrections")
-        axes.axhline(cell.result["bound"], linestyle=":", label="bound of Theorem 4")
+        if cell.result["bound"] is not None:
+            axes.axhline(cell.result["bound"], linestyle=":", label="bound of Theorem 4")
     axes.set_xlabel("pass")
     axes.legend()
 
