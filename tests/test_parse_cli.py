@@ -16,7 +16,7 @@ import pytest
 
 from partwise.cli import main
 from partwise.exceptions import InputError
-from partwise.parsing import DependencySentence, load_sample_treebank, read_conllu, write_conllu
+from partwise.parsing import DependencySentence, attachment_scores, load_sample_treebank, read_conllu, write_conllu
 from partwise.parsing.pictures import dependency_svg
 
 
@@ -74,6 +74,8 @@ def test_parse_evaluate_and_report(folder: Path, model: Path) -> None:
     assert done.code == 0 and re.search(r"UAS 9\d\.\d\d  LAS", done.out), done.err
     gold = read_conllu(folder / "test.conllu")
     parsed = read_conllu(out)
+    expected = attachment_scores(gold, parsed).las_universal
+    assert f"as CoNLL-2018 compares them: LAS {expected:.2f}" in done.out
     assert [s.forms for s in parsed] == [s.forms for s in gold] and parsed[0].comments == gold[0].comments
     for page in (report, folder / "report.html"):
         text = page.read_text("utf-8")

@@ -125,11 +125,19 @@ def run(args: argparse.Namespace) -> None:
         note(args, f"report: {args.report}")
     if args.json and args.output != "-":
         print_json(
-            {"uas": scores.uas, "las": scores.las, "clas": scores.clas, "uas_bare": bare.uas, "las_bare": bare.las}
+            {
+                "uas": scores.uas,
+                "las": scores.las,
+                "las_universal": scores.las_universal,
+                "clas": scores.clas,
+                "uas_bare": bare.uas,
+                "las_bare": bare.las,
+            }
         )
         return
     say = tell if args.output == "-" else print  # standard output has the trees
     say(str(scores))
+    say(f"relations without subtypes, as CoNLL-2018 compares them: LAS {scores.las_universal:.2f}")
     say(f"without punctuation: UAS {bare.uas:.2f}  LAS {bare.las:.2f}")
 
 
