@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=0.1, help="of the letters")
     parser.add_argument("--chunk-C", type=float, default=0.1, help="of the chunks")
     parser.add_argument("--limit", type=int, default=0, help="chunks: the first so many sentences only")
-    parser.add_argument("--seconds", type=float, default=600.0, help="after so many seconds a learner is stopped")
+    parser.add_argument("--seconds", type=float, default=600.0, help="stop a learner after this many seconds")
     parser.add_argument("--only", choices=("letters", "chunks"))
     parser.add_argument("--json", type=Path, help="write the numbers here")
     args = parser.parse_args()

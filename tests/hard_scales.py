@@ -43,7 +43,7 @@ class TooSlowError(Exception):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise :class:`TooSlowError` inside the block after so many seconds of processor time."""
+    """Raise :class:`TooSlowError` inside the block after this many seconds of processor time."""
 
     def ring(*_: Any) -> None:
         raise TooSlowError(f"no end after {seconds:g} s")

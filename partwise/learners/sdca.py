@@ -40,7 +40,7 @@ __all__ = ["SDCA"]
 
 #: The line search ends when what it may still gain is this share of the block's gap.
 ACCURACY = 0.01
-#: … or after so many evaluations of the entropy.
+#: … or after this many evaluations of the entropy.
 EVALUATIONS = 20
 
 
