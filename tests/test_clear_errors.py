@@ -148,3 +148,8 @@ def test_the_command_line_never_ends_in_a_traceback(
     assert main([*how, *words]) in (1, 2)
     err = capsys.readouterr().err
     assert expected in err and "Traceback" not in err
+
+
+def test_numbers_where_a_scheme_wants_tags() -> None:
+    with pytest.raises(InputError, match="label 0 is not a tag of IOB2"):
+        pw.SequenceLabeler(["word[0]"], scheme="IOB2").fit([["a", "b"]] * 3, [[0, 1]] * 3)

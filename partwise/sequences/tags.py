@@ -200,7 +200,7 @@ def legal_transitions(labels: Sequence[str], scheme: str) -> Transitions:
     rules = RULES[name]
     letters, kinds = [], []
     for label in labels:
-        parts = split_tag(label, name)
+        parts = split_tag(label, name) if isinstance(label, str) else None
         if parts is None or parts[0] not in rules.letters:
             raise InputError(f"label {label!r} is not a tag of {name}")
         letters.append(parts[0])
