@@ -70,7 +70,8 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
 def table(cells: list[Cell], context: Context) -> str:
     rows = [
         [cell.settings["sentences"], f"{r['corrections']:.0f}", f"{r['margin']:.2e}",
-         "none" if r["bound"] is None else f"{r['bound']:.0f}", "yes" if r["converged"] else "no", "15932 of at most 17724, margin 1.299e-2"]
+         "none" if r["bound"] is None else f"{r['bound']:.0f}",
+         "yes" if r["converged"] else "no", "15932 of at most 17724, margin 1.299e-2"]
         for cell in cells for r in [cell.result]
     ]  # fmt: skip
     note = "Quick variant: the embedded sample.\n\n" if context.quick else ""
