@@ -94,9 +94,8 @@ class AttributedGraph:
             raise InputError(
                 f"edges of type {kind!r} have shape {table.shape}, type {table.dtype}; expected (E, 2) integers"
             )
-        bad = ((table < 0) | (table >= self.n_nodes)).any(axis=1)
-        if bad.any():
-            e = int(np.argmax(bad))
+        if table.min() < 0 or table.max() >= self.n_nodes:
+            e = int(np.argmax(((table < 0) | (table >= self.n_nodes)).any(axis=1)))
             pair = tuple(table[e].tolist())
             raise InputError(f"edge {e} of type {kind!r} is {pair}; the graph has nodes 0 … {self.n_nodes - 1}")
         loops = table[:, 0] == table[:, 1]

@@ -53,9 +53,8 @@ def checked_edges(i: int, n_nodes: int, edges: Any) -> Ints:
             f"edges of graph {i} have shape {table.shape} and type {table.dtype}; expected (E, 2) integers"
         )
     table = table.astype(np.int64)
-    bad = ((table < 0) | (table >= n_nodes)).any(axis=1)
-    if bad.any():
-        e = int(np.argmax(bad))
+    if table.min() < 0 or table.max() >= n_nodes:
+        e = int(np.argmax(((table < 0) | (table >= n_nodes)).any(axis=1)))
         raise InputError(f"edge {e} of graph {i} is {tuple(table[e].tolist())}; the graph has nodes 0 … {n_nodes - 1}")
     loops = table[:, 0] == table[:, 1]
     if loops.any():
