@@ -36,15 +36,14 @@ class TransitionParser(SearchedEstimator, TreebankEstimator):
     """A tree in 2n steps: shift, attach left, attach right, with the y-good steps of a dynamic oracle.
 
     Linear time for a fixed beam, where :class:`DependencyParser` looks at all pairs of words. Its trees have no
-    crossing arcs. A gold tree that has some is learned as far as its arcs can be built, and its crossing arcs are
-    always lost in prediction.
+    crossing arcs; of gold trees that have some, as few arcs as it takes are ignored in training.
 
     Parameters
     ----------
     beam : int
         How many states go on after each step; 1 is the fastest.
     update, mode, alpha, average, max_passes, random_state
-        As in :class:`~partwise.learners.laso.learner.LaSO`.
+        As in :class:`~partwise.learners.laso.learner.LaSO`; ``mode="explore"`` learns from its own errors.
     single_root : bool, optional
         Whether exactly one word hangs from the root. If absent: whether that is so in all training trees.
     labelled : bool
