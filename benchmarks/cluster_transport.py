@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from cluster_overhead import loopback, model_bytes
 
 from partwise.cluster.engine import ClusterRunner, local_client
 
@@ -41,6 +42,11 @@ def ones(problem: Any, theta: Any, scratch: Any) -> tuple[float, Any]:
     return 0.0, vector
 
 
+def cpu_seconds(client: Any) -> float:
+    """Of this process, which holds client and scheduler, and of the workers."""
+    return time.process_time() + float(sum(client.run(time.process_time).values()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=2)
@@ -52,14 +58,18 @@ def main() -> None:
         runner = ClusterRunner(client, [Empty()] * args.workers)
         for dim in args.weights:
             theta, seconds = np.linspace(0.0, 1.0, dim), []
-            for _ in range(args.repeats + 1):
+            runner.total(theta, ones)
+            before, used = loopback(), cpu_seconds(client)
+            for _ in range(args.repeats):
                 begin = time.perf_counter()
                 runner.total(theta, ones)
                 seconds.append(time.perf_counter() - begin)
-            moved = 8 * dim * 2 * args.workers
-            rows.append((moved, float(np.median(seconds[1:]))))
+            used = (cpu_seconds(client) - used) / args.repeats
+            measured, moved = (loopback() - before) / args.repeats, model_bytes(dim, args.workers)
+            rows.append((moved, float(np.median(seconds))))
             median, best = 1e3 * rows[-1][1], 1e3 * min(seconds)
-            print(f"{dim:9d} weights: {median:7.1f} ms, best {best:7.1f}; {moved / 1e6:.1f} MB", flush=True)
+            print(f"{dim:9d} weights: {median:7.1f} ms, best {best:7.1f}, {1e3 * used:.1f} ms of CPU; "
+                  f"{measured / 1e6:.2f} MB, model {moved / 1e6:.2f}", flush=True)  # fmt: skip
         runner.close()
     moved, found = np.array(rows).T
     design = np.stack([np.ones_like(moved), moved], axis=1) / found[:, None]
