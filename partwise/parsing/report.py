@@ -83,7 +83,9 @@ def parsing_report(
     error = None if mass is None else _reliability(page, gold, found, mass)
     relations = _by_relation(gold, found)
     section = page.section(
-        "relations", "Relations", "Gold relations: right heads, right labels, and what is said instead."
+        "relations",
+        "Relations",
+        "Per gold relation: correct heads and labels, and the most frequent mistake.",
     )
     section.add(table(["relation", "words", "UAS", "LAS", "most frequent mistake"], relations, align="lrrrl"))
     section.add(table(["arc length", "words", "UAS"], _by_length(gold, found)))
@@ -105,7 +107,7 @@ def _reliability(page: Page, gold: Sequence[Any], found: Sequence[Any], mass: Se
     chosen = np.concatenate([p[t.heads, np.arange(len(t))] for p, t in zip(mass, found, strict=True)])
     right = np.concatenate([t.heads == s.heads for s, t in zip(gold, found, strict=True)])
     reliability = calibration(np.clip(chosen, 0.0, 1.0), right)
-    lead = "Are heads as often right as their probabilities say? Expected calibration error "
+    lead = "Are heads correct as often as their probabilities say? Expected calibration error "
     page.section("calibration", "Probabilities", f"{lead}{reliability.error:.4f}.").add(
         figure(
             charts.reliability_diagram(

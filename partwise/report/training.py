@@ -18,7 +18,7 @@ __all__ = ["STATUS", "learning_curves", "setting_facts", "trace", "training_fact
 STATUS = {
     "converged": "converged",
     "stalled": "stalled: no step lowered the objective any more",
-    "max_passes": "stopped at the largest number of passes",
+    "max_passes": "stopped at the maximum number of passes",
     "stopped": "stopped by a callback",
     "early_stopping": "stopped early: the held-out score no longer rose",
     "interrupted": "interrupted",

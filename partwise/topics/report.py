@@ -124,7 +124,7 @@ def _summary(page: Page, data: dict[str, Any]) -> None:
     items.append(("Topics", counts["topics"], f"{len(data['classes'])} classes" if data["classes"] else "no classes"))
     items.append(("Vocabulary", count(counts["vocabulary"]), "words"))
     if data["trace"]:
-        items.append(("Log-likelihood", number(data["trace"][-1]["log_likelihood"]), "a training token, last sample"))
+        items.append(("Log-likelihood", number(data["trace"][-1]["log_likelihood"]), "per training token, last sample"))
     tested: list[tuple[object, object]] = [
         ("documents", count(counts["documents"])),
         ("words of the vocabulary", count(counts["tokens"])),

@@ -53,7 +53,7 @@ def _scored(words: list[list[Any]]) -> Html:
 def words(page: Page, data: dict[str, Any]) -> None:
     """Top words of the groups, and of each topic."""
     lead = (
-        "Behind each word stands how many times likelier than uniform it is in the group: V/|G| · Σ Φ over the "
+        "The number after each word says how many times likelier than uniform it is in the group: V/|G| · Σ Φ over the "
         "topics of the group."
     )
     section = page.section("words", "Words", lead)
