@@ -160,7 +160,7 @@ def test_pairs_are_the_worst_and_some_others(trained: Run) -> None:
 def test_generative_models_show_likelihoods(untrained: Run) -> None:
     data = untrained.data
     assert data["training"] is None and data["weights"] is None and len(data["likelihood"]) == 10
-    assert "<title>hmm: log-likelihood a word</title>" in untrained.text and "Top features" not in untrained.text
+    assert "<title>hmm: log-likelihood per word</title>" in untrained.text and "Top features" not in untrained.text
     assert len([pair for pair in data["pairs"] if pair["random"]]) == 10
     assert data["pairs"][0]["number"] == data["pairs"][0]["place"] + 1
 

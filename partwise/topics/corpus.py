@@ -73,7 +73,7 @@ def pack(X: Any, n_words: int | None = None, allow_empty: bool = False) -> Corpu
     >>> pack([[2, 0], [0, 0]])
     Traceback (most recent call last):
         ...
-    partwise.exceptions.InputError: document 1 is empty (1 of 2 are); drop it, since it has no topics
+    partwise.exceptions.InputError: document 1 is empty (1 of 2 are): it says nothing about topics; drop it
     """
     if not sparse.issparse(X):
         X = np.asarray(X)
