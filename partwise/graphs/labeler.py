@@ -279,7 +279,7 @@ class GraphLabeler(LearnedEstimator):
         inference : str, optional
             A different inference from that of training, such as ``ad3`` for constraints on a model of cuts.
         """
-        if not len(graphs):
+        if not len(graph_list(graphs)):
             check_is_fitted(self, "theta_")
             return Outputs([])
         used, space = self._ready(graphs, pinned, constraints, inference)
@@ -298,7 +298,7 @@ class GraphLabeler(LearnedEstimator):
         Exact or approximate, depending on the inference. Uses the inverse temperature of the loss, or 1 if that is
         infinite.
         """
-        if not len(graphs):
+        if not len(graph_list(graphs)):
             check_is_fitted(self, "theta_")
             return []
         used, space = self._ready(graphs, pinned, None, inference)
@@ -323,7 +323,7 @@ class GraphLabeler(LearnedEstimator):
         Exact, with all edges taken into account: how much the evidence at a node would have to change to flip its
         label.
         """
-        if not len(graphs):
+        if not len(graph_list(graphs)):
             check_is_fitted(self, "theta_")
             return []
         used, space = self._ready(graphs, None)
