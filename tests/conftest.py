@@ -30,6 +30,8 @@ AREAS = {
     r"|sdca|joint_qp|subgradient|testing|problem|linear|sample_weight|features|compile|kernel)|(learners|structures|features)/",
 }
 
+COSTLIEST_FIRST = ("sequences", "learners", "graphs", "trees", "cluster", "matchings", "topics")
+
 
 def area(test: str) -> str:
     return next((name for name, pattern in AREAS.items() if re.search(pattern, test)), "sequences")
@@ -43,5 +45,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class AreaScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return area(nodeid)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            for name in reversed(COSTLIEST_FIRST):  # so that both processes end at about the same time
+                if name in self.workqueue:
+                    self.workqueue.move_to_end(name, last=False)
+            super()._assign_work_unit(node)
 
     return AreaScheduling(config, log)

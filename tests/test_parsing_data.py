@@ -189,7 +189,7 @@ def test_tag_predictor_faults() -> None:
         TagPredictor(Lookup(), columns=("head",)).fit([sentence])
     with pytest.raises(ParameterError, match="folds"):
         TagPredictor(Lookup(), folds=1).fit([sentence])
-    with pytest.raises(InputError, match="1 sentences cannot make 5 folds"):
+    with pytest.raises(InputError, match="1 sentences are too few for 5 folds"):
         TagPredictor(Lookup()).fit_transform([sentence])
     with pytest.raises(InputError, match="not fitted"):
         TagPredictor(Lookup()).transform([sentence])

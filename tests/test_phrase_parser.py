@@ -153,7 +153,7 @@ def test_pictures_are_well_formed(parser: PhraseParser) -> None:
     compared = phrase_svg(wrong, gold=TEST[0])
     assert "missing: VP over slept" in compared
     assert "#c0392b" in compared
-    with pytest.raises(InputError, match="other words"):
+    with pytest.raises(InputError, match="different words"):
         phrase_svg(TEST[0], gold=TEST[1])
 
 
