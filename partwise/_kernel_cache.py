@@ -86,7 +86,6 @@ class _Cache:
     def flush(self) -> None:
         for path in filter(None, self._paths.values()):
             _cache_folder.remove(path + KernelCache.ENDING)
-            _cache_folder.remove(path + KernelCache.BEFORE)
 
     def _load(self, path: str, sig: Any, target_context: Any) -> Any:
         raise NotImplementedError
@@ -99,10 +98,9 @@ class KernelCache(_Cache):
     """Machine code in one file, read without the compiler."""
 
     ENDING = ".code"
-    BEFORE = ".kernel"  # of versions before 0.2, with the intermediate code: they must not find files without it
 
     def _load(self, path: str, sig: Any, target_context: Any) -> Any:
-        data = _cache_folder.read(path + self.ENDING) or _cache_folder.read(path + self.BEFORE)
+        data = _cache_folder.read(path + self.ENDING)
         if data is None:
             return None
         start_runtime(target_context)
