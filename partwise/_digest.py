@@ -1,4 +1,4 @@
-"""A digest of packed data, so that a checkpoint is not taken for that of other data."""
+"""A digest of packed data, so that a checkpoint is not mistaken for that of other data."""
 
 from __future__ import annotations
 

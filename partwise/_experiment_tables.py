@@ -44,7 +44,7 @@ def markdown_table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def table_of_cells(cells: Iterable[Any]) -> str:
-    """One row a cell: its settings, and the numbers and words of its result, also those in dicts."""
+    """One row per cell: its settings, and the numbers and strings of its result, including those in nested dicts."""
 
     def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Eight numbers at a time: a vector type for kernels whose loops have branches that vector instructions cannot take.
+"""A vector type of eight numbers, for kernels whose loops contain branches.
 
 In Python a vector is an array of ``LANES`` numbers, and the functions below say what is meant; compiled callers get
 LLVM vectors, which stay in registers. A vector is read from and written to a row of a two-dimensional array with

@@ -1,7 +1,7 @@
 """Batch: every oracle for all instances at once, from weights or from packed scores, in threads.
 
 Prediction of every estimator runs on it. Without a feature map θ is the packed scores themselves, one instance after
-another: the door for scores that somebody else computes.
+another: for scores computed elsewhere.
 """
 
 from __future__ import annotations

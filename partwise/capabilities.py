@@ -127,7 +127,7 @@ def capability_table(structures: Mapping[str, Structure] | None = None) -> str:
         ([f"`{name}`", *(_answer(space, oracle) for oracle in ORACLES)] for name, space in spaces.items()),
     )
     lines += ["", *(f"- `{name}`: {answer}" for name, answer in ORACLES.items())]
-    lines += ["", "If an entry is not *yes*, the answer is:", ""]
+    lines += ["", "If an entry is not *yes*, the oracle's result is:", ""]
     lines += [f"- *{name}*: {meaning}" for name, meaning in GUARANTEES.items() if name != "exact"]
     lines += ["", "## Losses", ""]
     points = {name: Loss.named(name) for name in LOSSES}

@@ -23,7 +23,7 @@ class Cost(ABC):
     def parts(self, space: Structure, i: int, gold: Floats) -> tuple[Floats, float]:
         """(p, q) such that ℓ(y', y) = p·z' + q, from the atoms z of instance i's gold output; p has their shape.
 
-        Where the atoms lie, ``space.atoms(i)`` tells: positions and labels, heads and modifiers, starts and stops.
+        ``space.atoms(i)`` says what the atoms are: positions and labels, heads and modifiers, starts and stops.
         """
 
     def sparse_parts(
@@ -119,10 +119,10 @@ class LabelCost(Cost):
 
 @dataclass(frozen=True)
 class ConstituentCost(Cost):
-    """ℓ = c⁺·(constituents that gold has not) + c⁻·(gold constituents missed): Bartlett et al. (2004), Example 2.
+    """ℓ = c⁺·(wrong constituents) + c⁻·(missed gold constituents): Bartlett et al. (2004), Example 2.
 
     A constituent is (start, stop, label), whatever the symbol: where labels are split into finer symbols (by their
-    parents, say), a right label in the wrong flavour costs nothing. For structures whose atoms have a start, a stop
+    parents, say), the right label in the wrong variant costs nothing. For structures whose atoms have a start, a stop
     and a label. A chain that holds one label twice over the same words counts it twice.
 
     Examples
@@ -151,9 +151,9 @@ class ConstituentCost(Cost):
 
 
 class PartCost(Cost):
-    """ℓ = p_i·z' + q_i with p_i and q_i given for every instance: costs that know more than the gold output.
+    """ℓ = p_i·z' + q_i with p_i and q_i given for every instance: costs that depend on more than the gold output.
 
-    Links that are neither right nor wrong, say, cost nothing: p is 0 there.
+    For example, links that are neither right nor wrong cost nothing: p is 0 there.
 
     Examples
     --------

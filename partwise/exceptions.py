@@ -34,7 +34,7 @@ class InputError(PartwiseError, ValueError):
 
 
 class EdgeError(InputError):
-    """An edge whose ends would rather differ, in a model that must be submodular: (edge, instance, its two nodes).
+    """An edge whose ends prefer to differ, in a model that must be submodular: (edge, instance, its two nodes).
 
     Examples
     --------
@@ -47,7 +47,7 @@ class EdgeError(InputError):
         return (
             f"edge {edge} of instance {instance}, between nodes {first} and {second}, scores above 0 where they "
             "differ: the model is not submodular (eq. 2.4). Learn with nonnegative edge features and weights ≥ 0, or "
-            "use an inference that allows repulsion."
+            "use an inference engine that allows repulsion."
         )
 
 
@@ -75,7 +75,7 @@ class FormatError(InputError):
 
 
 class ParameterError(PartwiseError, ValueError):
-    """A setting out of its range; always of one form.
+    """A setting out of its range.
 
     Examples
     --------
@@ -98,15 +98,15 @@ class OracleError(PartwiseError, RuntimeError):
 
 
 class SolverError(PartwiseError, RuntimeError):
-    """A solver that ended without the answer: a time limit, with the gap that was left, or a failure."""
+    """A solver that ended without a solution: a time limit, with the remaining gap, or a failure."""
 
 
 class ClusterError(PartwiseError, RuntimeError):
-    """A cluster that cannot be reached, is not what it must be, or has lost its workers."""
+    """A cluster that cannot be reached, has the wrong versions, or has lost its workers."""
 
 
 class StorageError(PartwiseError, OSError):
-    """A model file that cannot be written, or read back as what it claims to be."""
+    """A model file that cannot be written, or whose contents are not what they claim to be."""
 
 
 def unknown_name(kind: str, got: object, known: Iterable[str]) -> ParameterError:

@@ -1,9 +1,9 @@
-"""Experiments: tables and figures of the papers, made again; one file each in the folder ``experiments``.
+"""Experiments: reproductions of tables and figures of the papers, one file each in the folder ``experiments``.
 
 An experiment is a list of **cells**, each a dict of plain settings, and a function that runs one. Every finished
 cell is written to a file of its own, named by a hash of its settings, of the code that ran it and of the sizes of
-the data files. So an experiment that was killed goes on where it was, and one whose code was changed does not
-mix old numbers with new ones. In the end there are ``results.json``, ``table.md`` (with the paper's figures beside
+the data files. So an interrupted experiment resumes where it stopped, and one whose code was changed does not
+mix old numbers with new ones. At the end there are ``results.json``, ``table.md`` (with the paper's figures beside
 ours) and a picture.
 """
 
@@ -44,7 +44,7 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Needs:
-    """A data file, by its path in the data folder, and where people get it."""
+    """A data file: its path in the data folder, and where to get it."""
 
     path: str
     origin: str
@@ -52,7 +52,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Context:
-    """What a run knows of its surroundings: whether it is the quick variant, and where the data are."""
+    """The context of a run: whether it is the quick variant, and where the data are."""
 
     quick: bool
     data: Path
@@ -90,7 +90,7 @@ class Experiment:
     needs : tuple of Needs
         Data files of the full variant. The quick one needs none.
     table : callable, optional
-        (cells, context) → Markdown. By default one row a cell with all its numbers.
+        (cells, context) → Markdown. By default one row per cell with all its numbers.
     draw : callable, optional
         (figure, cells, context): draws on a matplotlib figure.
     pictures : callable, optional

@@ -278,7 +278,7 @@ class LossFunction(ABC):
         *,
         n_threads: int = 1,
     ) -> tuple[Floats, Floats]:
-        """(L_1 … L_n, gradients z̄ − z side by side) for given part scores: the door for scorers of your own.
+        """(L_1 … L_n, gradients z̄ − z side by side) for given part scores: for scorers of your own.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ class TrainingData:
     """What an estimator trains on: a problem, a sum over shards, the inputs of a search."""
 
     def learner_for(self, learner: Any) -> Any:
-        """The learner, or what it becomes on such data."""
+        """The learner itself, or its counterpart for such data."""
         return learner
 
     def reweighted(self, weights: ArrayLike) -> Any:
@@ -33,11 +33,11 @@ class TrainingData:
         raise CapabilityError(f"a {type(self).__name__} cannot weight instances: omit sample_weight")
 
     def digest(self) -> bytes:
-        """Of all that a result depends on, so that a checkpoint is not taken for that of another run."""
+        """A digest of all that a result depends on, so that a checkpoint is not mistaken for that of another run."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of what training needed."""
+        """Release what training needed."""
 
 
 @runtime_checkable
@@ -58,7 +58,7 @@ class Objective(Protocol):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """What the output spaces behind it can answer."""
+        """The oracles of its output spaces."""
 
     @property
     def convex(self) -> bool:

@@ -109,15 +109,15 @@ class Problem(TrainingData):
     cost : Cost, optional
         The structure's own default if absent.
     nonnegative : (dim,) bool, optional
-        Weights that must stay ≥ 0. Only some learners can keep them so; the others refuse the problem.
+        Weights that must stay ≥ 0. Only some learners support this; the others raise an error.
     n_threads : int
         How many threads evaluate the sum over instances. The result does not depend on it.
     guarantee : str, optional
-        How good the oracle of the loss is, in place of what the structure says: "inner" for an argmax that nobody
-        vouches for. Certificates follow from it; see ``GUARANTEES``.
+        How good the oracle of the loss is, instead of what the structure says: "inner" for an argmax that may not find
+        the best output. Certificates depend on it; see ``GUARANTEES``.
     weights : (m,), optional
-        w_i ≥ 0, how much the loss of each instance counts: 2 is the instance twice, 0 leaves it out. With the same C
-        and λ = 1/(Cm), so that m stays the number of instances.
+        w_i ≥ 0, the weight of the loss of each instance: 2 counts it twice, 0 omits it. C keeps its meaning, λ = 1/(Cm)
+        with m the number of instances.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class Problem(TrainingData):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """What the output space can answer."""
+        """The oracles of the output space."""
         return self.space.oracles
 
     @property

@@ -279,9 +279,9 @@ def test_help_has_examples(capsys: Any) -> None:
         (("align", "test.txt", "-m", "hmm.pw", "--no-agreement"), "--no-agreement is for models that are trained here"),
         (
             ("inspect", "hmm.pw", "--label", "B-NP"),
-            "--label is about the weights of labels, but a 'generative-aligner'",
+            "--label selects label weights, but a 'generative-aligner'",
         ),
-        (("inspect", "aligner.pw", "--top", "3"), "--top is about the weights of labels, but a 'word-aligner'"),
+        (("inspect", "aligner.pw", "--top", "3"), "--top selects label weights, but a 'word-aligner'"),
         (("align", "test.txt", "-m", "aligner.pw", "--threshold", "0.5"), "--threshold is not for trained aligners"),
         (("align-train", "train.txt", "train.gold"), "missing: where to write the model: --model FILE"),
         (

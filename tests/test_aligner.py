@@ -165,7 +165,7 @@ def test_gold_links_that_teach_nothing_do_no_harm(train: AlignedPairs, test: Ali
     raw = GenerativeAligner().fit(train.bitext + test.bitext)
     pairs, rng = train.bitext[:12], np.random.default_rng(0)
     gold = [[(int(rng.integers(len(e))), int(rng.integers(len(f)))) for _ in range(2)] for e, f in pairs]
-    with pytest.warns(UserWarning, match="gold links have taught no more than raw text: cross-validated AER"):
+    with pytest.warns(UserWarning, match="gold links did not improve on raw text: cross-validated AER"):
         aligner = WordAligner(raw, model="M+F", infeasible="nearest").fit(pairs, gold)
     assert aligner.selection_ is not None and not aligner.selection_.improves
     assert aligner.predict(test.bitext) == raw.predict(test.bitext)
@@ -242,10 +242,10 @@ def test_searches_that_take_too_long_say_so(fitted: Any, train: AlignedPairs, ge
     slow = WordAligner.from_state(*fitted["M+F+Q"].to_state())
     slow.map_ = slow.set_params(time_limit=1e-9)._feature_map(slow.map_.lexicon)
     slow.theta_ = slow.theta_ + np.isin(slow.feature_names_, list(PATTERNS))  # a bonus, so that pairs of links matter
-    with pytest.raises(SolverError, match="met its time limit of 1e-09 s"):
+    with pytest.raises(SolverError, match="reached its time limit of 1e-09 s"):
         slow.predict(train.bitext)
     settings = {**ENOUGH, "model": "M+Q", "time_limit": 1e-9, "learner": "one_slack"}
-    with pytest.raises(SolverError, match=r"the linear program of instance \d met its time limit of 1e-09 s"):
+    with pytest.raises(SolverError, match=r"the linear program of instance \d reached its time limit of 1e-09 s"):
         WordAligner(generative, **settings).fit(train.bitext[:4], train.gold[:4])
 
 
@@ -416,9 +416,9 @@ def test_damaged_models_are_refused(fitted: Any) -> None:
     header, arrays = fitted["M"].to_state()
     with pytest.raises(StorageError, match="theta is not a vector of finite float64 numbers"):
         WordAligner.from_state(header, {**arrays, "theta": arrays["theta"] * np.nan})
-    with pytest.raises(StorageError, match="the weights are not those of the features"):
+    with pytest.raises(StorageError, match="the weights do not match the features"):
         WordAligner.from_state(header, {**arrays, "theta": arrays["theta"][:-1]})
-    with pytest.raises(StorageError, match="the weights are not those of the features"):
+    with pytest.raises(StorageError, match="the weights do not match the features"):
         WordAligner.from_state({**header, "params": {**header["params"], "frequent": 2}}, arrays)
 
 

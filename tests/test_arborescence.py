@@ -175,7 +175,7 @@ def test_kernels_run_without_the_compiler() -> None:
         ([2, 1, 0], "words 1, 2 form a cycle"),
         ([1, 0, 2], "word 1 of instance 0 is its own head"),
         ([0, 7, 1], r"word 2 of instance 0 has head 7; expected 0..3"),
-        ([0, 0, 1], "words 1, 2 hang from the root"),
+        ([0, 0, 1], "words 1, 2 depend on the root"),
         ([3, 0, 2, 1], "cross"),
     ],
 )

@@ -154,9 +154,9 @@ def test_a_time_limit_is_never_silent() -> None:
     assert found.status == "time limit" and found.gap > 0 and space.allows(0, found.parts)
     best = Assignment([(14, 14)], max_fertility=2).solve(0, scores, relaxed=True)
     assert found.value <= best.bound + 1e-6 and best.value <= found.bound + 1e-6
-    with pytest.raises(SolverError, match=r"instance 0 met its time limit of 1e-06 s; the output found has score"):
+    with pytest.raises(SolverError, match=r"instance 0 reached its time limit of 1e-06 s; the output found has score"):
         space.argmax(0, scores)
-    with pytest.raises(SolverError, match="linear program of instance 0 met its time limit"):
+    with pytest.raises(SolverError, match="linear program of instance 0 reached its time limit"):
         space.relax().argmax(0, scores)
 
 

@@ -46,7 +46,7 @@ def test_learners_check_the_type_of_every_setting(name: str) -> None:
         ({"learner_options": {"tolerances": 1}}, "did you mean 'tolerance'"),
         ({"learner_options": ["tolerance"]}, "a dict of settings by name"),
         ({"patience": "2"}, "'patience' parameter of SequenceLabeler must be a positive integer"),
-        ({"patience": 2}, "'patience' parameter of SequenceLabeler must be None where fit gets no held-out data"),
+        ({"patience": 2}, "'patience' parameter of SequenceLabeler must be None unless fit is given held-out data"),
         ({"random_state": "x"}, "'random_state' parameter of LBFGS must be an integer"),
     ],
 )
@@ -61,7 +61,7 @@ def test_settings(settings: dict[str, Any], words: str) -> None:
 )
 def test_patience_waits_for_a_dev_set_in_every_estimator(name: str) -> None:
     X, y = CASES[name].data()
-    with pytest.raises(ParameterError, match=f"'patience' parameter of {name} must be None where fit gets no"):
+    with pytest.raises(ParameterError, match=f"'patience' parameter of {name} must be None unless fit is given"):
         CASES[name].make().set_params(patience=2).fit(X, y)
 
 

@@ -34,11 +34,11 @@ def test_usage_errors_have_code_2(capsys: Any, here: Path) -> None:
     assert fails(capsys, "trian", code=2) == "unknown command 'trian': did you mean 'train'?"
     assert fails(capsys, "train", "train.txt", code=2) == "missing: where to write the model: --model FILE"
     for words in (("inspect", "chunker.pw"), ("explain", "chunker.pw", "train.txt"), ("topics", "show", "x.pw")):
-        assert "expected a whole number from 0, got '-3'" in fails(capsys, *words, "--top", "-3", code=2)
+        assert "expected a whole number of at least 0, got '-3'" in fails(capsys, *words, "--top", "-3", code=2)
     assert "--header leaves them out" in fails(capsys, "inspect", "chunker.pw", "--header", "--label", "O", code=2)
     assert "is a model; on which file" in fails(capsys, "evaluate", "chunker.pw", code=2)
     assert "only be combined with --json" in fails(capsys, "predict", "chunker.pw", "--spans", "--kbest", "2", code=2)
-    assert "--list names them" in fails(capsys, "reproduce", code=2)
+    assert "--list shows them all" in fails(capsys, "reproduce", code=2)
     assert ok(capsys, "--version") == f"partwise {partwise.__version__}\n"
 
 

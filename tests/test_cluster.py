@@ -161,7 +161,7 @@ def test_the_client_dies(pack: partwise.Pack, processes: Processes, tmp_path: Pa
 def test_what_is_wrong_is_said(pack: partwise.Pack, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "TIMEOUT", 1.0)
     begin = time.monotonic()
-    with pytest.raises(ClusterError, match=r"no scheduler responds at tcp://127\.0\.0\.1:9 within 1 s"):
+    with pytest.raises(ClusterError, match=r"no scheduler responded at tcp://127\.0\.0\.1:9 within 1 s"):
         labeler(1).fit(pack, engine="tcp://127.0.0.1:9")
     assert time.monotonic() - begin < 20
     with pytest.raises(ParameterError, match="engine"):

@@ -116,7 +116,7 @@ def test_storage(parser: DependencyParser, tmp_path: Path) -> None:
     header, arrays = parser.to_state()
     with pytest.raises(StorageError, match="weights"):
         DependencyParser.from_state({**header, "dim": 5}, arrays)
-    with pytest.raises(StorageError, match="outside of the table"):
+    with pytest.raises(StorageError, match="outside the table"):
         DependencyParser.from_state(header, {**arrays, "places": arrays["places"] + header["dim"]})
 
 
@@ -218,7 +218,7 @@ def test_bad_input(parser: DependencyParser) -> None:
     with pytest.raises(InputError, match="sentence 1 has no words"):
         parser.predict([TEST[0], DependencySentence([])])
     two = DependencySentence.of_words(["a", "b"], [0, 0], ["x", "y"])
-    with pytest.raises(InputError, match="sentence 0: words 1, 2 hang from the root"):
+    with pytest.raises(InputError, match="sentence 0: words 1, 2 depend on the root"):
         DependencyParser(single_root=True).fit([two])
     crossing = next(s for s in TRAIN if tree_fault(s.heads, projective=True) is not None)
     with pytest.raises(InputError, match="a projective parser cannot learn it"):

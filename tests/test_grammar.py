@@ -75,7 +75,7 @@ def test_a_problem_on_a_grammar_agrees_with_batch_and_threads() -> None:
 
 
 def test_messages() -> None:
-    with pytest.raises(InputError, match=r"no tree of instance 1 \(1 such in all\)"):
+    with pytest.raises(InputError, match=r"no tree for instance 1 \(and 0 others\)"):
         Grammar([[[NP], [V], [NP]], [[V]]], 6, BINARY, root=[S])
     with pytest.raises(InputError, match="empty sentence"):
         Grammar([[]], 6, BINARY)

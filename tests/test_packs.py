@@ -255,7 +255,7 @@ def test_merging_in_order() -> None:
 
 def test_learners_of_single_instances_are_refused(text: Path, tmp_path: Path) -> None:
     pack = partwise.pack(text, tmp_path / "a.pack", templates=LINES)
-    with pytest.raises(CapabilityError, match="NSlack visits single instances, and cannot work on shards"):
+    with pytest.raises(CapabilityError, match="NSlack visits single instances and cannot train on shards"):
         partwise.SequenceLabeler(learner="n_slack", loss="svm").fit(pack)
 
 

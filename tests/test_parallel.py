@@ -134,7 +134,7 @@ def test_bitext_refuses_what_is_not_pairs_of_words():
 
 def test_write_refuses_words_that_would_not_read_back():
     for pair in ((["a b"], ["c"]), ([], ["c"]), (["a"], ["|||"])):
-        with pytest.raises(InputError, match="pair 0: would not be the same words when read back"):
+        with pytest.raises(InputError, match="pair 0: its words would be read back differently"):
             write_bitext(io.StringIO(), [pair])
 
 

@@ -88,7 +88,7 @@ def test_faults_name_file_and_line(lines: list[str], message: str) -> None:
 def test_several_roots_where_one_is_demanded() -> None:
     sentence = DependencySentence.of_words(["a", "b"], [0, 0])
     assert sentence.fault() is None
-    assert sentence.fault(single_root=True) == "words 1, 2 hang from the root, and one only may"
+    assert sentence.fault(single_root=True) == "words 1, 2 depend on the root, but only one may"
 
 
 def test_sentences_without_trees_can_be_read() -> None:

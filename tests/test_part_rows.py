@@ -104,7 +104,7 @@ def test_errors_name_the_block_and_the_part() -> None:
         PartFeatures([([0, 1, 1, 4], [[1.0], [2.0], [np.nan], [3.0]])])
     with pytest.raises(InputError, match=r"block 0 of features holds more than 1e\+100 at part 0 of instance 0"):
         PartFeatures([([0, 1], [[-1e101]])])
-    with pytest.raises(InputError, match="block 1 of features is of 2 instances, block 0 of 1"):
+    with pytest.raises(InputError, match="block 1 of features covers 2 instances, but block 0 covers 1"):
         PartFeatures([([0, 1], [[1.0]]), ([0, 1, 1], [[1.0]])])
     with pytest.raises(InputError, match="at least one block"):
         PartFeatures([])

@@ -281,7 +281,7 @@ def test_space_faults() -> None:
     space = SecondOrderTree([[[1, 1], [0, 1], [0, 0]]], single_root=True)
     with pytest.raises(InputError, match=r"arc \(2, 1\) of instance 0 is not a candidate"):
         space.encode(0, np.array([2, 0]))
-    with pytest.raises(InputError, match="words 1, 2 hang from the root"):
+    with pytest.raises(InputError, match="words 1, 2 depend on the root"):
         space.encode(0, np.array([0, 0]))
     scores = np.zeros(space.n_parts(0))
     scores[-1] = -np.inf

@@ -148,7 +148,7 @@ def test_mistakes(parser: TransitionParser) -> None:
         TransitionParser(step_bits=40).fit(train)
     with pytest.raises(InputError, match="there are no sentences to train on"):
         TransitionParser().fit([])
-    with pytest.raises(InputError, match="sentence 1: every word needs a head here"):
+    with pytest.raises(InputError, match="sentence 1: every word needs a head"):
         TransitionParser().fit([train[0], DependencySentence.of_words(["no", "tree"])])
     with pytest.raises(InputError, match="sentence 0: word 1 \\('a'\\) has head 7; the sentence has 1 words"):
         TransitionParser().fit([DependencySentence.of_words(["a"], [7])])

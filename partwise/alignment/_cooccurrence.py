@@ -2,8 +2,8 @@
 
 Row e of the table lists the words f that stand in a sentence pair with e, in order. Both directions share it:
 entry k holds p(f | e) and p(e | f) side by side, so that one access to memory serves both. ``cells`` says for
-every pair of positions (i, j) of every training pair which entry it is: four bytes a cell, and no search in
-any pass over the corpus.
+every pair of positions (i, j) of every training pair which entry it is: four bytes per cell, and no search in any pass
+over the corpus.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _build(corpus, order, starts, token_sentence, n_target, rows, cells, source_
     """Fill rows, cells and counts; return the columns and the joint counts.
 
     For one e after the other: mark the words f of the sentences that hold e, number them in order, then write
-    those numbers into the cells. The marks stay in the cache, and nothing is sorted but short rows.
+    those numbers into the cells. The marks stay in the cache, and only short rows are sorted.
     """
     columns = np.empty(max(16, corpus.target.shape[0]), np.int32)
     together = np.empty(columns.shape[0], np.int32)

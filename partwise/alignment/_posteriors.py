@@ -49,7 +49,7 @@ def margin_of(reach: int) -> int:
 
 
 def new_work(cells: int, longest: int, margin: int) -> Work:
-    """Scratch for pairs of up to ``longest`` words a side and ``cells`` cells."""
+    """Scratch for pairs of up to ``longest`` words per side and ``cells`` cells."""
     size = cells + (2 * margin + 1) * (longest + 2)
     rows = (np.zeros(size, np.float32) for _ in range(4))
     posteriors, alpha, leaving, entering = rows

@@ -1,4 +1,4 @@
-"""A training from its first model to its last, and its checkpoints."""
+"""The schedule of a training run, from the first model to the last, and its checkpoints."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TrainingCheckpoint:
         self.file.save(state)
 
     def load(self, longest: int) -> tuple[int, int, dict[str, TrainedModel], TrainedModel, Trace] | None:
-        """What was saved last; None if there is nothing to go on with."""
+        """The last saved state; None if there is none."""
         if not self.file.exists():
             return None
         state = self.file.load()
@@ -65,7 +65,7 @@ def run_plan(
     checkpoint: TrainingCheckpoint | None,
     progress: Callable[[Record, NDArray[np.float64]], Any] | None,
 ) -> tuple[dict[str, TrainedModel], Trace]:
-    """Train every model of the plan, all but the first from the tables of the first; go on from a checkpoint."""
+    """Train every model of the plan, all but the first from the tables of the first; resume from a checkpoint."""
     kept: dict[str, TrainedModel] = {}
     trace: Trace = []
     first = done = 0

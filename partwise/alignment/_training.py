@@ -82,7 +82,7 @@ class Training:
         self.current = self._start()
 
     def _start(self) -> TrainedModel:
-        """Every word translates into every word alike: where Model 1's likelihood has one maximum to find."""
+        """Uniform translation tables, from which Model 1 finds the only maximum of its likelihood."""
         n_target, n_source = self._sizes
         pairs = np.empty((len(self.cooccurrence.columns), 2), np.float32)
         pairs[:, 0], pairs[:, 1] = 1.0 / n_target, 1.0 / n_source
@@ -97,7 +97,7 @@ class Training:
         return Counts(pairs, *(np.zeros(shape) for shape in shapes))
 
     def begin(self, model: str) -> None:
-        """Go on with ``model``: the translation tables stay, the jumps start flat."""
+        """Continue with ``model``: the translation tables stay, the jumps start flat."""
         self.model = model
         flat = flat_jumps(self.reach, self.longest)
         self.current = TrainedModel(self.current.tables, (flat, flat))
@@ -133,7 +133,7 @@ class Training:
         return self._maximise()
 
     def close(self) -> None:
-        """Let go of the workers, if there are any."""
+        """Release the workers, if there are any."""
         if self._runner is not None:
             self._runner.close()
 

@@ -1,4 +1,4 @@
-"""WordAligner: learns word alignment from a hundred gold sentence pairs, on top of what raw text teaches."""
+"""WordAligner: learns word alignment from about a hundred gold sentence pairs, on top of a model of raw text."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class WordAligner(LearnedEstimator):
     Parameters
     ----------
     generative : GenerativeAligner, optional
-        Fitted on raw text: its posteriors and associations are the features that matter most. One that is not fitted,
-        or if absent an HMM, is trained by ``fit`` on ``bitext`` and the training pairs.
+        An aligner of raw text, whose posteriors and associations are the most important features. If it is not fitted,
+        or absent (then it is an HMM), ``fit`` trains it on ``bitext`` and the training pairs.
     model : {"M", "M+F", "M+Q", "M+F+Q"}
         Matching; with fertilities; with pairs of neighbouring links (a quadratic assignment); with both.
     posteriors : tuple of str, optional
@@ -90,8 +90,8 @@ class WordAligner(LearnedEstimator):
     C : float, optional
         Weight of the losses. If absent, 0.01, 0.1 or 1: the one of least cross-validated error on the gold pairs, for
         the models with Q that of the model without. If that does not beat the generative aligner by more than two
-        standard errors, :meth:`predict` returns the links of the latter, after a warning. ``selection_`` has the
-        figures.
+        standard errors, :meth:`predict` returns the links of the generative aligner, after a warning. ``selection_``
+        has the figures.
     loss, learner, max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
         learner that keeps weights ≥ 0. Those with Q search in ``n_jobs`` processes if there are many pairs.
@@ -157,7 +157,7 @@ class WordAligner(LearnedEstimator):
         self.n_jobs, self.verbose = n_jobs, verbose
 
     def __sklearn_clone__(self) -> Self:
-        """The same settings; what the generative aligner has learned from raw text is one of them."""
+        """The same settings, including a fitted generative aligner."""
         return self.unfitted()
 
     # training
@@ -220,7 +220,7 @@ class WordAligner(LearnedEstimator):
         self.selection_ = self._select(X, gold)
         self.C_ = self.C if self.selection_ is None else self.selection_.C
         if self.selection_ is not None and not self.selection_.improves:
-            message = f"gold links have taught no more than raw text: {self.selection_}, whose links predict() returns"
+            message = f"gold links did not improve on raw text: {self.selection_}, whose links predict() returns"
             warnings.warn(message, UserWarning, stacklevel=2)
         return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
 
@@ -297,7 +297,7 @@ class WordAligner(LearnedEstimator):
         return [list(map(tuple, np.asarray(found).tolist())) for found in links]
 
     def _each(self, X: Sequence[SentencePair], task: Callable[[AlignmentFeatures], list[Any]]) -> list[Any]:
-        """What ``task`` says of every pair: some pairs at a time, so that memory does not grow with their number.
+        """The results of ``task`` for every pair, block by block, so that memory does not grow with their number.
 
         Features and search of a block run in one thread, and other blocks in others.
         """
@@ -397,7 +397,7 @@ class WordAligner(LearnedEstimator):
         self.selection_ = None if errors is None else Selection(self.C_, dict(errors), below, spread)
         self.map_ = self._feature_map((first, second))
         if self.map_([(["a"], ["b"])]).names != self.feature_names_ or len(self.theta_) != len(self.feature_names_):
-            raise StorageError("the weights are not those of the features that the settings describe")
+            raise StorageError("the weights do not match the features that the settings describe")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mmap: bool = False, sources: tuple[LinkSource, ...] = ()) -> Self:

@@ -1,4 +1,4 @@
-"""How strongly two words go together, from sentence pairs alone: no alignment, no iteration."""
+"""How strongly two words are associated, from sentence pairs alone, without alignment or iteration."""
 
 from __future__ import annotations
 

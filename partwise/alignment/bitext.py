@@ -22,7 +22,7 @@ class Bitext(Sequence[Pair]):
     """Sentence pairs (e_1 … e_I, f_1 … f_J), packed: word t of sentence s is ``vocab[codes[offsets[s] + t]]``.
 
     A sequence of pairs of lists of strings, stored as two :class:`partwise.data.CodedColumn`: eight bytes per pair
-    and four a word.
+    and four per word.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Why this link: the weights for and against it, and how sure the whole model is of it."""
+"""Why this link: the weights for and against it, and how confident the model is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LinkExplanation:
 
     ``contributions`` are weights times values, the largest first: features of the link itself, and where the model
     has them of the fertilities and pairs of links that it changes. ``rivals`` are predicted links of the same words,
-    for which a model that allows them only one has to decide.
+    of which the model may allow only one.
     """
 
     link: Link

@@ -1,4 +1,4 @@
-"""Gold alignments as people write them, checked and in one form."""
+"""Gold alignments in any accepted form, checked and normalised."""
 
 from __future__ import annotations
 

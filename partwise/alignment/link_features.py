@@ -1,7 +1,7 @@
-"""f(x_jk): what a pair of words, their places and the models say of a link (Lacoste-Julien 2009, §3.4.1.1).
+"""f(x_jk): features of a link from its two words, their positions and the models (Lacoste-Julien 2009, §3.4.1.1).
 
 A *source* is a function of sentence pairs that returns named (J, K) matrices, one per pair: posteriors of a generative
-model, association scores, or anything of the user's. Every matrix v gives the columns
+model, association scores, or anything you compute. Every matrix v gives the columns
 
     v_jk,   v_jk − best other in its row,   v_jk − best other in its column,   v at the diagonal neighbours,
 

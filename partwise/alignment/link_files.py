@@ -57,12 +57,12 @@ def read_pharaoh(
     *,
     encoding: str = "utf-8",
 ) -> list[GoldLinks]:
-    r"""Read a line of links ``i-j`` (sure) and ``i?j`` or ``ipj`` (possible) a pair, from 0; an empty line has none.
+    r"""Read one line of links per pair, from 0: ``i-j`` (sure), ``i?j`` or ``ipj`` (possible). The line may be empty.
 
     Parameters
     ----------
     pairs : Bitext or pairs of word lists, optional
-        With them the number of lines and the range of every link are checked.
+        If given, the number of lines and the range of every link are checked.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _check_range(link: Link, pair: tuple[Sequence[str], Sequence[str]], text: st
 
 
 def write_pharaoh(target: Source, links: Iterable[GoldLinks | Iterable[Link]], *, encoding: str = "utf-8") -> None:
-    r"""Write a line of ``i-j`` a pair, in ascending order; of :class:`GoldLinks` the merely possible ones as ``i?j``.
+    r"""Write one line of ``i-j`` per pair, in ascending order; possible links of :class:`GoldLinks` as ``i?j``.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def read_naacl_links(
     Parameters
     ----------
     lengths : dict of sentence number to (I, J), optional
-        With them a number that is not there and a position out of range are errors.
+        If given, unknown sentence numbers and positions out of range are errors.
 
     Examples
     --------

@@ -94,7 +94,7 @@ class Edges:
             raise InputError(f"{name} has {len(matrices)} matrices for {len(self.lengths)} pairs")
         if isinstance(matrices, LinkMatrices):  # packed already
             if not (np.array_equal(matrices.offsets, self.offsets) and (matrices.columns == self.lengths[:, 1]).all()):
-                raise InputError(f"{name} holds matrices of other sizes than those of the pairs")
+                raise InputError(f"{name} holds matrices whose sizes do not match the pairs")
             return matrices.values.astype(float)
         for i, (matrix, shape) in enumerate(zip(matrices, self.lengths, strict=True)):
             if np.shape(matrix) != tuple(shape):

@@ -1,4 +1,4 @@
-"""How alike two words are written: cognates, names, numbers and punctuation align by their letters.
+"""Similarity of spelling: cognates, names, numbers and punctuation align by their letters.
 
 Measured on distinct words, compiled: words are packed as code points with offsets, lower-cased, in two forms, as
 written and with accents removed.

@@ -30,7 +30,7 @@ def read_bitext(source: Source, target: Source | None = None, *, encoding: str =
     Parameters
     ----------
     source : path, open file or "-"
-        Names that end in ``.gz`` or ``.xz`` are decompressed. One tokenised sentence a line; without ``target``, both
+        Names that end in ``.gz`` or ``.xz`` are decompressed. One tokenised sentence per line; without ``target``, both
         sentences on a line with ``|||`` between them.
     target : the same, optional
         Line n is the translation of the source's line n.
@@ -158,7 +158,7 @@ def _pair(first: list[bytes], second: list[bytes], path: str, target_path: str, 
 def write_bitext(
     target: Source, pairs: Iterable[tuple[Sequence[str], Sequence[str]]], *, encoding: str = "utf-8"
 ) -> None:
-    r"""Write ``source ||| target`` lines; a word that would not be read back as one is refused.
+    r"""Write ``source ||| target`` lines; a word that would not be read back as one word is an error.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def write_bitext(
             for words in pair:
                 text = " ".join(words)
                 if not words or text.encode().split() != [word.encode() for word in words] or SEPARATOR in words:
-                    raise InputError(f"pair {number}: would not be the same words when read back: {list(words)!r:.80}")
+                    raise InputError(f"pair {number}: its words would be read back differently: {list(words)!r:.80}")
             write(f"{' '.join(pair[0])} {SEPARATOR} {' '.join(pair[1])}\n")
 
 

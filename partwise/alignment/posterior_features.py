@@ -14,7 +14,7 @@ __all__ = ["PosteriorFeatures", "trained_on_raw_text"]
 
 
 def trained_on_raw_text(generative: Any, pairs: Any, bitext: Any, **settings: Any) -> Any:
-    """The generative aligner itself where it is fitted; else one like it, or an HMM, trained on all these pairs."""
+    """The generative aligner itself if it is fitted; otherwise a copy of it, or an HMM, trained on all these pairs."""
     from partwise.alignment.generative import GenerativeAligner
 
     if generative is not None and hasattr(generative, "models_"):

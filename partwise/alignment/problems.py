@@ -28,7 +28,7 @@ __all__ = [
 
 
 class InfeasibleLinksError(InputError):
-    """Gold links that no alignment of the model has: of which pair, why, and the most links of a word it allows."""
+    """Gold links that the model cannot produce: which pair, why, and how many links per word the model allows."""
 
     def __init__(self, pair: int, reason: str, max_fertility: int) -> None:
         wider = "a model with fertility (M+F)" if max_fertility == 1 else f"a max_fertility above {max_fertility}"
@@ -45,7 +45,7 @@ def link_array(links: Iterable[Link]) -> NDArray[np.int64]:
 def training_targets(
     sizes: NDArray[np.int64], gold: Sequence[GoldLinks], max_fertility: int, infeasible: str
 ) -> list[NDArray[np.int64]]:
-    """The sure links of every pair, if they are an output; else an error, or with "nearest" the most of them that are.
+    """The sure links of every pair; if they are no output, an error or (with "nearest") the largest subset that is.
 
     Examples
     --------

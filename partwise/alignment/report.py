@@ -1,4 +1,4 @@
-"""The report on a word aligner: how good it is, how it was trained, what it learned, where it errs."""
+"""The report on a word aligner: its scores, its training, its weights and its errors."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def alignment_report(
 
 
 def settings(model: Any) -> dict[str, Any]:
-    """The settings that say something; what has no form in JSON as text."""
+    """The settings that differ from the defaults; those without a JSON form as text."""
     params = params_to_json(model.get_params(deep=False))
     said = {
         name: value["repr"] if isinstance(value, dict) and "repr" in value else value for name, value in params.items()
@@ -96,7 +96,7 @@ def settings(model: Any) -> dict[str, Any]:
 
 
 def counts(X: Any, gold: Sequence[GoldLinks], scores: AlignmentScores) -> dict[str, int]:
-    """How much there is, and how much of it is right."""
+    """Sizes of the data, and how much of it is correct."""
     linked, sure, both, possible = scores.counts.sum(axis=0).tolist()
     return {
         "pairs": len(gold),

@@ -1,7 +1,7 @@
 """The grid of Figures 3.2–3.4: source words down, target words across; squares are gold links, filled ones predicted.
 
 Sure links have a square outline, possible ones a rounded one. A right prediction, a wrong one and a missed sure link
-have each a colour, and a mark for readers who do not see colours.
+each have a colour, and a mark for readers who cannot distinguish colours.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def path_of_weights(page: Page, records: list[dict[str, Any]]) -> None:
 
 
 def top_weights(page: Page, weights: list[dict[str, Any]]) -> None:
-    """What speaks for and against a link."""
+    """The strongest weights for and against a link."""
     lead = "The features with the largest and the smallest weights. Penalties of fertility enter with negative values."
     section = page.section("weights", "Top features", lead)
     if not weights:

@@ -1,4 +1,4 @@
-"""C of a word aligner by cross-validation on its gold pairs, beside the error of the generative aligner under it."""
+"""The choice of C of a word aligner by cross-validation on its gold pairs, compared with its generative aligner."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Selection(NamedTuple):
 
     @property
     def improves(self) -> bool:
-        """Whether gold links have taught more than raw text had: if not, links are better left to the latter.
+        """Whether training on gold links improved on the generative aligner; if not, the latter's links are returned.
 
-        A gain within two standard errors may be chance, the more so as the best of several C is looked at; then the
-        simpler of the two is kept, in the manner of Breiman et al. (1984, §3.4.3).
+        A gain within two standard errors may be chance, especially for the best of several C; then the
+        simpler model is kept, following Breiman et al. (1984, §3.4.3).
         """
         return not self.errors or self.generative - self.errors[self.C] > SURE * self.standard_error
 

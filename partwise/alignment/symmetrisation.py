@@ -22,10 +22,10 @@ def symmetrise(forward: Iterable[Link], backward: Iterable[Link], method: str = 
     ----------
     forward, backward : links (source position, target position) of the two directions
     method : str
-        "intersection" and "union"; "grow": the intersection, and again and again those links of the union that stand
-        beside a chosen one and have a word without a link so far; "grow-diag": diagonal neighbours too; "-final": then
-        also each other link of a direction with a word that has none; "-final-and": only those with two such words.
-        Which links are added, and in which order, follows Moses' ``symal``.
+        "intersection" and "union"; "grow": start from the intersection and repeatedly add links of the union that are
+        adjacent to a chosen link and cover a word without a link; "grow-diag": diagonal neighbours count as adjacent;
+        "-final": then add the remaining links of either direction that cover a word without a link; "-final-and": only
+        those that cover two such words. The order in which links are added is that of Moses' ``symal``.
 
     Examples
     --------

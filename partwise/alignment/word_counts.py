@@ -56,7 +56,7 @@ class WordCounts(Mapping[str, int]):
 
 
 def word_counts(generative: Any) -> tuple[WordCounts, WordCounts]:
-    """In how many sentence pairs of the raw text each source and each target word stands, in lower case."""
+    """The number of sentence pairs of the raw text in which each source and each target word occurs, in lower case."""
     sides = []
     for counts in generative.word_counts():
         merged: Counter[str] = Counter()
@@ -67,7 +67,7 @@ def word_counts(generative: Any) -> tuple[WordCounts, WordCounts]:
 
 
 def common_words(pairs: Sequence[SentencePair], least: int) -> tuple[list[str], list[str]]:
-    """The source and the target words, in lower case, that stand in these pairs at least so often."""
+    """The source and the target words, in lower case, that occur in these pairs at least this often."""
     sides = [Counter(word.lower() for pair in pairs for word in pair[side]) for side in (0, 1)]
     first, second = (sorted(word for word, n in side.items() if n >= least) for side in sides)
     return first, second

@@ -1,6 +1,6 @@
 """Features of single words and of pairs of links: fertility and first-order interactions (§3.4.1.2 and §3.4.1.3).
 
-Both have signs. A word's second link costs something, more or less of it, and neighbouring links help each other:
+Both have signs. A word's second link costs something, and neighbouring links support each other:
 
     penalty of fertility d of word j   w·f_dj ≥ 0 and not falling with d,        bonus of a pair   w·f_jklm ≥ 0.
 
@@ -93,7 +93,7 @@ def _interleave(edges: Edges, blocks: list[Floats], levels: int) -> tuple[Ints, 
 def pair_features(
     edges: Edges, values: Mapping[str, Floats], first: Ints, second: Ints, pattern: Ints
 ) -> tuple[list[str], Floats]:
-    """(names, f): a bonus for each pattern, and more of it the more probable both links are by each model.
+    """(names, f): a bonus for each pattern, which grows with the probability of both links under each model.
 
     ``first`` and ``second`` are numbers of edges, ``pattern`` numbers of ``PATTERNS``.
     """

@@ -38,16 +38,16 @@ class LinearClassifier(ClassifierMixin, LearnedEstimator):
     ----------
     loss : {"svm", "crf", "softmax_margin", "perceptron", "slack_svm", "risk", "ramp"}, Loss or (beta, gamma)
     learner : str or Learner, optional
-        If absent, what suits the loss: projected ascent for the SVM's, L-BFGS for smooth ones, the perceptron for its
-        own, DCA for the others.
+        By default it depends on the loss: projected ascent for the SVM's, L-BFGS for smooth losses, the perceptron for
+        its own, DCA for the others.
     C : float
         Weight of the losses against ½‖W‖²: larger means less regularisation.
     fit_intercept : bool
-        Whether there is a c_b. It is the weight of one more feature and regularised like the others.
+        Whether to fit c_b. It is the weight of one more feature and is regularised like the others.
     intercept_scaling : float
         The value of that feature: the larger, the less c_b is regularised.
     cost : Cost, or a function of (X, y) that returns one, optional
-        What losses with γ > 0 count; 1 for every wrong label if absent.
+        The cost in losses with γ > 0; by default 1 for every wrong label.
     max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`~partwise.sequences.labeler.SequenceLabeler`.
 
@@ -195,7 +195,7 @@ class LinearClassifier(ClassifierMixin, LearnedEstimator):
         return self._scores(self._read(X), self.theta_)
 
     def decision_function(self, X: Any) -> Floats:
-        """w_b·x + c_b, shape (n, L); for two labels the lead of the second, (n,)."""
+        """w_b·x + c_b, shape (n, L); for two labels, the score of the second minus that of the first, (n,)."""
         scores = self._all_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 

@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(name: str, message: Warning | str, category: type[Warning], *place: object) -> None:
-    """A warning as a plain sentence: where in the code it was given is no news to whoever runs a command."""
+    """A warning as a plain sentence, without the place in the code, which does not help whoever runs a command."""
     print(f"{name}: warning: {message}", file=sys.stderr)
 
 

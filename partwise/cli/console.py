@@ -26,10 +26,10 @@ __all__ = [
 # How a training ended, in words.
 STATUS = {
     "converged": "converged",
-    "stalled": "stalled: no step lowered the objective any more",
+    "stalled": "stalled: no further step lowered the objective",
     "max_passes": "all passes done",
     "stopped": "stopped by a callback",
-    "early_stopping": "no better score for too long",
+    "early_stopping": "early stopping: the held-out score stopped improving",
     "interrupted": "interrupted",
 }
 
@@ -46,12 +46,12 @@ def note(args: argparse.Namespace, text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Something the user should know although the command goes on."""
+    """Something the user should know, although the command continues."""
     tell(f"partwise: warning: {text}")
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON can hold it: numpy's numbers and arrays, tuples, dataclasses, infinities.
+    """The value in JSON types: converts NumPy numbers and arrays, tuples, dataclasses and infinities.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """A table on standard output; columns that hold only numbers are flushed right."""
+    """A table on standard output; columns of numbers are right-aligned."""
     cells = [[str(cell) for cell in row] for row in rows]
     right = [bool(cells) and all(_is_number(row[c]) for row in cells) for c in range(len(headers))]
     if sys.stdout.isatty() and _has_rich():

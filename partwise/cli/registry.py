@@ -32,7 +32,7 @@ GROUP = "partwise.commands"
 
 
 class UsageError(PartwiseError):
-    """A command line that cannot be meant; ends with exit code 2, as argparse's own errors do."""
+    """A command line that makes no sense; ends with exit code 2, as argparse's own errors do."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Command:
     configure : callable
         Adds arguments to a parser. Must be quick: it runs for ``--help``.
     run : callable
-        From parsed arguments to an exit code, None for 0. Imports what is heavy only here.
+        From parsed arguments to an exit code, None for 0. Heavy imports belong inside it.
     examples : str
         Command lines for the end of the help.
     rank : int

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Kind(NamedTuple):
-    """A kind of value: in words, from a flag's text, and whether a value of a TOML file is one."""
+    """A type of value: its description, a parser for the text of a flag, and a check for values from a TOML file."""
 
     expected: str
     parse: Callable[[str], Any]
@@ -55,9 +55,9 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def count(text: str) -> int:
-    """A whole number from 0, for ``--top`` and the like."""
+    """A whole number of at least 0, for ``--top`` and the like."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
     return int(text)
 
 
@@ -239,7 +239,7 @@ SETTINGS = {
             ("--n-jobs", "-j"),
             "integer",
             "N",
-            "threads, -1 for all cores; the result is the same (default: 1)",
+            "threads, -1 for all cores; does not change the result (default: 1)",
             1,
         ),
         Setting(
@@ -247,7 +247,7 @@ SETTINGS = {
             ("--checkpoint",),
             "text",
             "FILE",
-            "save the state there after every pass, and resume from it",
+            "save the training state to this file after every pass, and resume from it",
         ),
         Setting("report", ("--report",), "text", "FILE", "write an HTML report"),
         Setting("workers", ("--workers",), "integer", "N", "train with N processes on this machine"),
@@ -297,7 +297,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def add_flags(parser: argparse.ArgumentParser, settings: Iterable[Setting]) -> None:
-    """A flag for each of these; None if it is not given, so that a file can say it instead."""
+    """A flag for each of these; None if it is not given, so that a file can set it instead."""
     for setting in settings:
         choices: dict[str, Any] = {"metavar": setting.metavar, "type": KINDS[setting.kind].parse}
         if not setting.flags[0].startswith("-"):
@@ -326,7 +326,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def gather(args: argparse.Namespace) -> dict[str, Any]:
-    """All settings: the defaults, over them the file's, over these the flags."""
+    """All settings: the defaults, overridden by the file, overridden by the flags."""
     values = {name: setting.default for name, setting in SETTINGS.items()}
     if args.config is not None:
         values.update(read_config(args.config))

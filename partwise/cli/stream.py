@@ -1,4 +1,4 @@
-"""Streams of commands: targets that appear when complete, and a pipe that is never kept waiting without need."""
+"""Streams of commands: output files that appear only when complete, and a pipe that is served as soon as possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Attentive", "opened"]
 
 
 class Attentive:
-    """A stream of bytes that does something else first whenever it would have to wait."""
+    """A stream of bytes that calls a function before every read that would have to wait."""
 
     name = "<stdin>"
 

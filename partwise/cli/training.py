@@ -1,4 +1,4 @@
-"""What the training commands share: flags of learning, checks before any work, and the account of a training."""
+"""What the training commands share: learning flags, checks before any work, and the summary of a training run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def add_learning(
     group.add_argument(
         "--seed", metavar="N", type=int, default=0, help="seed of the random number generator (default: 0)"
     )
-    group.add_argument("--checkpoint", metavar="FILE", help="save the state there after every pass, and resume from it")
+    group.add_argument(
+        "--checkpoint", metavar="FILE", help="save the training state to this file after every pass, and resume from it"
+    )
     group.add_argument("--report", metavar="FILE", help="with --dev: write an HTML report")
     group.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -72,7 +74,7 @@ def check_files(args: argparse.Namespace, items: str) -> None:
 
 
 class Account(NamedTuple):
-    """What a command says of its own in the account of a training."""
+    """What a command adds of its own to the summary of a training run."""
 
     about: Callable[[Any], str]  # the model, in a few words
     summary: Callable[[Any], dict[str, Any]]  # of the model, for --json

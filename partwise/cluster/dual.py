@@ -93,9 +93,11 @@ class DualRounds(CertifiedLearner):
     def of(cls, base: BlockLearner, groups: int) -> DualRounds:
         """With the settings of the learner whose passes it makes."""
         if getattr(base, "averaging", False):
-            raise ParameterError("average", type(base).__name__, "False, with cuts > 0, on shards", True)
+            raise ParameterError("average", type(base).__name__, "False, with cuts > 0, when training on shards", True)
         if base.sampling == "gap":
-            raise ParameterError("sampling", type(base).__name__, "'permutation' or 'uniform' on shards", base.sampling)
+            raise ParameterError(
+                "sampling", type(base).__name__, "'permutation' or 'uniform' when training on shards", base.sampling
+            )
         return cls(base.C, base.max_passes, base.random_state, base.tolerance, base, groups)
 
     @property
@@ -120,7 +122,7 @@ class DualRounds(CertifiedLearner):
 
     def start(self, problem: ShardedObjective, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         if theta.any():
-            raise ParameterError("theta", type(self._base).__name__, "0 at the start of a training on shards", theta)
+            raise ParameterError("theta", type(self._base).__name__, "zero when training on shards starts", theta)
         borders = problem.runner.borders(self.groups)
         rounds = self.rounds or min(max(problem.m // (VISITS * (len(borders) - 1)), ROUNDS[0]), ROUNDS[1])
         return {

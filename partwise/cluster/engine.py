@@ -47,7 +47,7 @@ def _distributed() -> Any:
 
 @contextlib.contextmanager
 def local_client(workers: int, threads: int = 1) -> Iterator[Any]:
-    """A scheduler and single-threaded worker processes on this machine, for as long as the context lasts."""
+    """A scheduler and single-threaded worker processes on this machine, which end with the context."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ParameterError("workers", "partwise", "a positive number of processes", workers)
     distributed = _distributed()
@@ -67,7 +67,7 @@ def local_client(workers: int, threads: int = 1) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def connect(engine: Any) -> Iterator[Any]:
-    """The client of an engine: itself, that of an address, or of processes of this machine ("local")."""
+    """The client of an engine: the engine itself, a client for an address, or one for new local processes ("local")."""
     distributed = _distributed()
     if isinstance(engine, distributed.Client):
         yield engine
@@ -83,7 +83,9 @@ def connect(engine: Any) -> Iterator[Any]:
     try:
         client = distributed.Client(engine, timeout=TIMEOUT)
     except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(f"no scheduler responds at {engine} within {TIMEOUT:g} s ({type(error).__name__})") from None
+        raise ClusterError(
+            f"no scheduler responded at {engine} within {TIMEOUT:g} s ({type(error).__name__})"
+        ) from None
     with client:
         yield client
 

@@ -33,5 +33,5 @@ def learner_on_shards(learner: Learner, groups: int) -> Learner:
     if type(learner) in (Perceptron, SGD, DCA):
         return Mixing.of(learner, groups)  # type: ignore[arg-type]
     raise CapabilityError(
-        f"{type(learner).__name__} visits single instances, and cannot work on shards. Learners that can: {ABLE}."
+        f"{type(learner).__name__} visits single instances and cannot train on shards. Learners that can: {ABLE}."
     )

@@ -86,11 +86,11 @@ class Shard(Protocol):
 
     @property
     def size(self) -> str:
-        """How large it is, in words, for an error message."""
+        """A description of its size, for error messages."""
 
     @property
     def smaller(self) -> str:
-        """What to do where it is too large for the memory of a worker, in words."""
+        """Advice for when it does not fit into the memory of a worker."""
 
     def digest(self) -> bytes:
         """Of its contents, to tell the data of one run from that of another."""
@@ -127,7 +127,7 @@ class ShardRunner(Protocol):
         """Work on other shards from now on."""
 
     def close(self) -> None:
-        """Let go of the shards."""
+        """Release the shards."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def tree_total(leaf: Callable[[int], Total], first: int, last: int, scratch: Scr
 
 
 def sparse(gradient: Floats) -> Any:
-    """A vector for the way between machines: (dim, places, values) where that is shorter."""
+    """A vector for the way between machines: (dim, places, values) if that is shorter."""
     places = np.flatnonzero(gradient).astype(np.int32)
     size = gradient.itemsize
     if (4 + size) * len(places) >= size * len(gradient):
@@ -236,7 +236,7 @@ def dense(gradient: Any) -> Floats:
 
 
 def shard_facts(problem: Problem, memory: Any, common: Any, own: Any) -> dict[str, Any]:
-    """What an objective says of itself."""
+    """The facts about an objective that need no weights."""
     names = ("dim", "m", "oracles", "convex", "nonnegative", "guarantee", "bounded", "loose")
     return {name: getattr(problem, name) for name in names}
 
@@ -309,7 +309,7 @@ class ShardedObjective(TrainingData):
         return b" ".join(shard.digest() for shard in self.runner.shards)
 
     def close(self) -> None:
-        """Let go of the shards."""
+        """Release the shards."""
         self.runner.close()
         if self._folder is not None:
             self._folder.cleanup()

@@ -1,6 +1,6 @@
 """Data sets: columns of strings, chunk tags, parallel text with links, files, and embedded samples.
 
-Streams and columns live here; what only one task reads lives with the task and is named here.
+Streams and columns live here; formats of a single task live with the task and are re-exported here.
 """
 
 from partwise._lazy import attach

@@ -47,7 +47,7 @@ def read_columns(
         Default: any run of ASCII white space. A given separator is taken literally: between two of
         them is an empty field.
     comment : str, optional
-        Prefix of lines to skip between sentences. Leave it out where a sentence may open with such a
+        Prefix of lines to skip between sentences. Omit it if a sentence may begin with such a
         token.
     docstart : str or None
         First field of the lines that start a document; None reads them as tokens.
@@ -98,7 +98,7 @@ def iter_blocks(
 ) -> Iterator[Columns]:
     r"""Stream a column file as Columns of many sentences, each block as soon as it is read.
 
-    What a pipe holds is handed on before more is waited for. Sentences are never cut; nor are documents where ``whole``
+    Input from a pipe is passed on as soon as it arrives. Sentences are never cut; nor are documents where ``whole``
     is "document". The other parameters are those of ``read_columns``; an
     empty source yields nothing. Numbers of lines and documents are those in the file.
 
@@ -148,7 +148,7 @@ def _coded(block: Block, parser: Parser, columns: Sequence[str] | None) -> Itera
 
 
 class _Coder:
-    """Codes the fields of blocks, one vocabulary a column."""
+    """Codes the fields of blocks, with one vocabulary per column."""
 
     def __init__(self, parser: Parser, names: Sequence[str] | None) -> None:
         self.parser, self.names = parser, names
@@ -236,7 +236,7 @@ def write_columns(
     ``.xz`` are compressed; "-" is standard output. ``-DOCSTART-`` lines come back where the sentences carry them
     (those of ``read_columns`` and ``iter_columns`` do), with ``O`` in the extra columns; not before the document
     number ``announced``, for a file that is written piece by piece. A field that
-    would not be read back as one field is refused. Columns with extra columns that are coded (those of
+    would not be read back as one field is an error. Columns with extra columns that are coded (those of
     ``predict_coded``) are the quick way for large data.
 
     Examples
@@ -332,7 +332,7 @@ def _rendered(
 
 
 def _check_fields(index: int, fields: list[tuple[str, ...]], separator: str, forbidden: re.Pattern[str]) -> None:
-    """Refuse a row that would not be read back as the same fields."""
+    """Raise for a row that would not be read back as the same fields."""
     for t, row in enumerate(fields):
         if not all(isinstance(field, str) for field in row):
             raise InputError(f"sentence {index}, token {t}: fields must be strings: {row!r}")

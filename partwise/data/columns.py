@@ -236,7 +236,7 @@ class Columns:
         return [vocab[code] for code in codes[offsets[index] : offsets[index + 1]].tolist()]
 
     def without(self, column: str | None) -> Columns:
-        """The data without a column: what is to be predicted must not be seen, whatever the templates read."""
+        """The data without a column, so that templates cannot see what is to be predicted."""
         kept = [c for c, name in enumerate(self.names) if name != column]
         return replace(
             self,

@@ -3,8 +3,9 @@
     train.pack/pack.pw          what the data is: header and arrays (vocabulary, layout of the weights, labels)
     train.pack/shard-00000.pw   packed arrays of some instances, one file of ``partwise.storage`` each
 
-A pack is written in a folder beside it and then renamed, so that it is whole or not there. Every shard knows the pack
-it belongs to; sizes and headers are checked when a shard is opened, all of its bytes by :meth:`Pack.verify`.
+A pack is written to a temporary folder beside its path and then renamed, so that it is never incomplete. Every shard
+knows the pack it belongs to; sizes and headers are checked when a shard is opened, all of its bytes by
+:meth:`Pack.verify`.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def read_shard(path: str, identity: str, number: int, *, verify: bool = False) -
 
 
 class PackWriter:
-    """Writes a pack; used as a context. What is in the way at the end is replaced if it is a pack itself.
+    """Writes a pack; used as a context. An existing pack at the same path is replaced at the end.
 
     ``folder`` is where shards are written until then, ``scratch`` a folder for what is needed only on the way.
     """
@@ -141,7 +142,7 @@ class PackWriter:
     def finish(
         self, kind: str, shards: list[dict[str, Any]], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> Pack:
-        """Write what is known of all shards, and put the folder in its place."""
+        """Write the header and the common arrays, and move the folder to its place."""
         content = {"format": PACK_FORMAT, "id": self.id, "kind": kind, "shards": shards, "header": dict(header)}
         save(os.path.join(self.folder, MANIFEST), "pack", content, arrays)
         shutil.rmtree(self.scratch, ignore_errors=True)

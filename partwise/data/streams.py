@@ -1,4 +1,4 @@
-"""Where text comes from and goes to: paths, plain or compressed, addresses, open files, standard input and output."""
+"""Sources and targets of text: paths, plain or compressed, addresses, open files, standard input and output."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def read_lines(source: Source, encoding: str, bulk: bool) -> Iterator[bytes]:
 def _text_blocks(file: IO[str], bulk: bool) -> Iterator[str]:
     """Blocks of lines; from what is not stored (a pipe, a terminal) the lines up to the next empty one.
 
-    A sentence must not wait for those after it where they may be long in coming, unless all are wanted
-    at once (``bulk``).
+    A sentence must not wait for later ones that may take long to arrive, unless all are wanted at once
+    (``bulk``).
     """
     if bulk or (hasattr(file, "seekable") and file.seekable()):
         while text := "".join(file.readlines(BLOCK_BYTES)):

@@ -1,4 +1,4 @@
-"""What all estimators share: settings, scikit-learn's interface, results, storage; the estimator of any structure."""
+"""What all estimators share (settings, scikit-learn's interface, results, storage); the estimator for any structure."""
 
 from partwise._lazy import attach
 

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def make_loss(loss: Any, learner: Any = None, usual: str = "crf") -> LossFunction:
-    """A Loss from itself, its name or (β, γ); where none is given, the learner's own or the usual one."""
+    """A Loss from a Loss, a name or (β, γ); if None, the learner's own or the default."""
     if loss is None:
         kind = find_learner(learner) if isinstance(learner, str) else learner
         return Loss.named(getattr(kind, "own_loss", None) or usual)
@@ -48,7 +48,7 @@ def make_loss(loss: Any, learner: Any = None, usual: str = "crf") -> LossFunctio
 
 
 def make_learner(learner: Any, C: float, max_passes: int | None, random_state: int, options: dict[str, Any]) -> Learner:
-    """A Learner from itself or its name and settings."""
+    """A Learner from a Learner, or from a name and settings."""
     if isinstance(learner, Learner):
         return learner
     kind = find_learner(learner)
@@ -128,7 +128,7 @@ class StoredModel:
 
     @property
     def stages(self) -> list[Any]:
-        """The models that this one consists of, in the order in which they run; the last one has the last word."""
+        """The models that this one consists of, in the order in which they run; the last one makes the prediction."""
         return [self]
 
     @classmethod
@@ -164,7 +164,7 @@ def _homes() -> dict[str, str]:
 
 
 def find_model(kind: str) -> type[StoredModel] | None:
-    """The class of a kind of model; None where nobody has registered it."""
+    """The class that reads a kind of model; None if the kind is unknown."""
     if kind not in MODELS and kind in _homes():
         importlib.import_module(_homes()[kind])
     return MODELS.get(kind)
@@ -181,7 +181,7 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
 
 
 def restore(kind: Any, path: Any, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
-    """``from_state``, with whatever goes wrong in it told as a fault of the file."""
+    """``from_state``, whose errors are reported as errors of the file."""
     try:
         return kind.from_state(header, arrays)
     except PartwiseError as error:
@@ -218,7 +218,7 @@ def params_to_json(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
-    """The inverse, as far as a fitted model needs it: a value kept only as ``repr`` becomes None."""
+    """The inverse, as far as a fitted model needs it: values stored only as ``repr`` become None."""
 
     def rich(value: Any) -> Any:
         if isinstance(value, dict) and set(value) == {"loss"}:

@@ -1,4 +1,4 @@
-"""One weight's say in a decision between an output and its rival."""
+"""The contribution of one weight to the decision between an output and its rival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Honest endings: a training that stopped before it had converged says so, with the gap and what to do."""
+"""Warnings for training that stopped before it converged, with the gap and advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VAGUE = 1.0
 
 
 def unconverged(learner: Any, result: Result, judged: bool = False) -> str:
-    """Why the answer of a learner that converges is not yet the minimum, in a sentence or two; empty where it is.
+    """Why the result of a convergent learner is not yet the minimum, in a sentence or two; empty if it is.
 
     ``judged``: the pass to return was chosen by a held-out score, which asks for no minimum.
     """
@@ -27,7 +27,7 @@ def unconverged(learner: Any, result: Result, judged: bool = False) -> str:
     asked = getattr(learner, "tolerance", None)
     told = "; ".join(text for text in known if text) + (f" (tolerance {asked:g})" if asked is not None else "")
     if result.status == "stalled":
-        reason = result.uncertified or "no step helps any more at this precision"
+        reason = result.uncertified or "no step improves the objective at this precision"
         advice = "A larger tolerance would accept this; another learner may get further."
         return f"training has not converged: {name} stalled after {passes} passes, {reason}; {told}. {advice}"
     advice = f"Allow more passes (max_passes, now {learner.max_passes}), a larger tolerance, or take a smaller C."
@@ -43,7 +43,7 @@ def _gap(result: Result) -> str:
 
 
 def _fall(trace: list[Record]) -> str:
-    """How far the objective fell of late."""
+    """How much the objective fell recently."""
     last = trace[-1].objective
     before = trace[-11 if len(trace) > 10 else 0].objective
     if last is None or before is None or len(trace) < 2:
@@ -53,7 +53,7 @@ def _fall(trace: list[Record]) -> str:
 
 
 def warn_unconverged(learner: Any, result: Result, judged: bool = False) -> None:
-    """Give scikit-learn's ConvergenceWarning where :func:`unconverged` has something to say."""
+    """Issue scikit-learn's ConvergenceWarning if :func:`unconverged` returns a reason."""
     message = unconverged(learner, result, judged)
     if message:
         from sklearn.exceptions import ConvergenceWarning  # a training that converged does not pay for it

@@ -1,7 +1,7 @@
-"""scikit-learn's interface without importing scikit-learn: a second that every prediction in a shell would pay for.
+"""scikit-learn's interface without importing scikit-learn, which would add a second to every command.
 
-``get_params``, ``set_params`` and ``repr`` are the whole of what an estimator needs by itself. What scikit-learn asks
-of it (tags, routing of metadata, the page of a notebook, the error of an unfitted model) is imported when it asks.
+An estimator by itself needs only ``get_params``, ``set_params`` and ``repr``. What scikit-learn asks for (tags,
+metadata routing, the HTML representation, the error for an unfitted model) is imported on demand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Estimator:
     def _defaults(cls) -> dict[str, Any]:
         """Constructor arguments and their defaults, in order.
 
-        A constructor with ``**others`` hands those to that of its parent class, whose arguments come first.
+        A constructor with ``**others`` passes those to its parent class, whose arguments come first.
         """
         found: dict[str, Any] = {}
         for kind in cls.__mro__:
@@ -100,7 +100,7 @@ class Estimator:
     # routing of metadata such as sample_weight
 
     def _requester(self) -> Any:
-        """An object of scikit-learn's that takes and answers requests for the methods of this estimator."""
+        """scikit-learn's object that records which metadata the methods of this estimator request."""
         from sklearn.utils._metadata_requests import SIMPLE_METHODS, _MetadataRequester
 
         own = type(self)
@@ -112,14 +112,14 @@ class Estimator:
         return requester
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn should pass to ``fit`` and the others, as ``set_fit_request`` and its like have said."""
+        """The metadata that scikit-learn should pass to each method, as set by ``set_fit_request`` and the like."""
         return self._get_metadata_request()
 
     def _get_metadata_request(self) -> Any:
         return self._requester()._get_metadata_request()
 
     def __getattr__(self, name: str) -> Any:
-        """``set_fit_request(sample_weight=True)`` and its like, which scikit-learn makes from the signatures."""
+        """``set_fit_request(sample_weight=True)`` and the like, which scikit-learn derives from the signatures."""
         if not (name.startswith("set_") and name.endswith("_request")):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         requester = self._requester()

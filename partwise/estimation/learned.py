@@ -1,7 +1,7 @@
-"""The shell of every estimator whose weights a learner finds.
+"""The base of every estimator whose weights are found by a learner.
 
-A task says how its data become a problem and how outputs are scored on held-out data; settings, learner and loss, dev
-set and patience, callbacks, progress, checkpoints, the result and the model file are here, once.
+A task defines how its data become a problem and how outputs are scored on held-out data. Everything else is here:
+settings, learner and loss, dev set and patience, callbacks, progress, checkpoints, the result and the model file.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LearnedEstimator(StoredModel, Estimator):
     ----------
     theta_ : (dim,) weights
     result_ : Result with the trace, the certificate and the status
-    info_ : dict, notes of whoever made the model, JSON-able and kept with it
+    info_ : dict, free-form notes that are stored with the model; must be JSON-serialisable
     """
 
     usual_loss: ClassVar[str] = "crf"  # where neither the user nor the learner has one of its own
@@ -90,7 +90,7 @@ class LearnedEstimator(StoredModel, Estimator):
         raise NotImplementedError
 
     def _start(self, problem: Problem, X: Any, y: Any, dev: Any) -> Result | None:
-        """Where to begin, if not at zero: the result of a simpler training, whose weights are the first of these."""
+        """Initial weights, if not zero: those of a simpler model, which form the first part of θ."""
         return None
 
     def _evidence(self, dev: Any) -> object:
@@ -157,7 +157,7 @@ class LearnedEstimator(StoredModel, Estimator):
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         sample_weight : (n,), optional
-            How much the loss of each input counts: 2 is the input twice. A learner that cannot says so.
+            Weight of the loss of each input; 2 counts it twice. Learners that do not support this raise an error.
         """
         return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
 
@@ -190,7 +190,7 @@ class LearnedEstimator(StoredModel, Estimator):
         if dev is not None and not (isinstance(dev, tuple | list) and len(dev) == 2):
             raise ParameterError("dev", f"{name}.fit", "a pair (X, y) of held-out data", type(dev).__name__)
         if dev is None and getattr(self, "patience", None) is not None:
-            expected = "None where fit gets no held-out data: dev=(X, y) is what it waits for"
+            expected = "None unless fit is given held-out data, dev=(X, y)"
             raise ParameterError("patience", name, expected, self.patience)
 
     def _solve(
@@ -236,7 +236,7 @@ class LearnedEstimator(StoredModel, Estimator):
         return self
 
     def _fingerprint(self, problem: Problem, dev: Any) -> str:
-        """Of settings and data, so that a checkpoint is not taken for that of another run."""
+        """A digest of settings and data, so that a checkpoint is not mistaken for that of another run."""
         free = {*self.free, *self.not_stored}
         params = {name: value for name, value in self.get_params(deep=False).items() if name not in free}
         # what JSON cannot say (a cost, a function) shows in the problem, and its repr may be an address
@@ -274,7 +274,7 @@ class LearnedEstimator(StoredModel, Estimator):
 
 
 def cost_for(cost: Any, X: Any, y: Any) -> Cost | None:
-    """The cost of these instances: ``cost`` itself, or what it says as a function of (X, y).
+    """The cost of these instances: ``cost`` itself, or its value if it is a function of (X, y).
 
     A :class:`PartCost` holds the costs of single instances, so it cannot follow a selection of them (a fold of a
     cross-validation); a function of the instances can.

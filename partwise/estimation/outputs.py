@@ -15,10 +15,10 @@ Output = TypeVar("Output")
 
 
 class Outputs(list[Output]):
-    """A list with one output per instance, which NumPy takes for an array of that many objects.
+    """A list with one output per instance, which NumPy converts to an array of that many objects.
 
-    Outputs differ in size, and of a plain list of such NumPy makes no array. ``cross_val_predict`` joins the
-    predictions of its folds with NumPy.
+    Outputs differ in size, and NumPy cannot make an array of a plain list of them; ``cross_val_predict``, which joins
+    the predictions of its folds with NumPy, needs one.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Outputs(list[Output]):
 def as_list(values: Any, what: str = "y") -> Any:
     """The values of a pandas Series, or of a DataFrame of one column, in their order; all else as it is.
 
-    The index of a Series is nobody's business here: ``values[i]`` would look i up in it.
+    The index of a Series is ignored: ``values[i]`` would look i up in it.
     """
     if not hasattr(values, "iloc"):
         return values

@@ -1,4 +1,4 @@
-"""The shell of every estimator whose weights are learnt inside a search (LaSO)."""
+"""The base of every estimator whose weights are learned during a search (LaSO)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 class StructuredClassifier(LearnedEstimator):
-    """argmax_{y ∈ Y(x)} θᵀF(x)χ(y) over any output space, learned with any loss and learner that it has oracles for.
+    """argmax_{y ∈ Y(x)} θᵀF(x)χ(y) over any output space, with any loss and learner whose oracles it provides.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def _argmax(space: Structure, i: int, scores: Floats) -> Floats:
 
 
 def _doubted(space: Structure, oracle: str) -> str:
-    """The guarantee of an oracle that nobody has checked: what it claims, but never that it finds the optimum."""
+    """The guarantee of an unchecked oracle: what it claims, but never that it finds the optimum."""
     claimed = space.guarantee(oracle)
     return "inner" if claimed == "exact" else claimed
 
@@ -264,7 +264,7 @@ CROSS_CHECKED = 3
 
 
 def _cross_check(space: Structure, i: int, gold: Floats, rng: np.random.Generator) -> None:
-    """Scores that an argmax may refuse (a wrong sign, say) tell nothing, so an error of its own ends the check."""
+    """An argmax may refuse some scores (a wrong sign, say): then the check ends without a finding."""
     questions = rng.normal(size=(20, len(gold)))
     try:
         answers = [_argmax(space, i, scores) for scores in questions]

@@ -162,7 +162,7 @@ class Features(ABC):
 
 
 class MatrixFeatures(Features):
-    """One explicit matrix F_i (dim × n_parts(i)) an instance, dense or scipy sparse: for structures of your own.
+    """One explicit matrix F_i (dim × n_parts(i)) per instance, dense or scipy sparse: for structures of your own.
 
     Examples
     --------

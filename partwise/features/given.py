@@ -1,4 +1,4 @@
-"""Scores that somebody else computes: the identity map, under which θ is the packed scores of all instances."""
+"""Scores computed elsewhere: the identity map, under which θ is the packed scores of all instances."""
 
 from __future__ import annotations
 

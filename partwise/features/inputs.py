@@ -1,7 +1,7 @@
-"""Attribute matrices: what people hand over (string lists, dicts, CSR, arrays), as packed rows.
+"""Attribute matrices: the accepted inputs (lists of strings, dicts, CSR, arrays) as packed rows.
 
-Every input kind becomes a :class:`RowMatrix`: rows (tokens) in one CSR over attribute numbers, with the offsets of the
-sequences; dense arrays become one (rows, D) array. Vocabularies map attribute strings to numbers.
+Every input format becomes a :class:`RowMatrix`: rows (tokens) in one CSR over attribute numbers, with the offsets of
+the sequences; dense arrays become one (rows, D) array. Vocabularies map attribute strings to numbers.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class PartFeatures(Features):
         for b, (starts, rows) in enumerate(blocks):
             offsets, x = np.asarray(starts, np.int64), np.ascontiguousarray(rows, float)
             if packs and len(offsets) != len(packs[0].offsets):
-                sizes = f"is of {len(offsets) - 1} instances, block 0 of {len(packs[0].offsets) - 1}"
+                sizes = f"covers {len(offsets) - 1} instances, but block 0 covers {len(packs[0].offsets) - 1}"
                 raise InputError(f"block {b} of features {sizes}")
             if x.ndim != 2 or offsets[-1] != len(x):
                 raise InputError(f"block {b} of features has shape {x.shape}; expected {offsets[-1]} rows")

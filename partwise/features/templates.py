@@ -1,4 +1,4 @@
-"""The template language by its documented name; it lives in ``partwise.templates``, and is imported when first used."""
+"""The template language under its documented name; it lives in ``partwise.templates`` and is imported on first use."""
 
 from partwise._lazy import attach
 

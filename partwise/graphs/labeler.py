@@ -65,7 +65,7 @@ class GraphLabeler(LearnedEstimator):
 
     Examples
     --------
-    A row of six nodes; the third looks wrong by itself:
+    A row of six nodes; the third would be labelled wrongly on its own:
 
     >>> from partwise.graphs import AttributedGraph
     >>> row = [(j, j + 1) for j in range(5)]
@@ -147,7 +147,7 @@ class GraphLabeler(LearnedEstimator):
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         sample_weight : (n,), optional
-            How much the loss of each graph counts: 2 counts it twice. Learners that do not support this raise an error.
+            Weight of the loss of each graph; 2 counts it twice. Learners that do not support this raise an error.
         """
         graphs, labels = graph_list(X), as_list(y)
         given: dict[str, Any] = {"dev": dev, "callbacks": callbacks, "sample_weight": sample_weight}

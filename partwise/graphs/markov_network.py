@@ -1,4 +1,4 @@
-"""MarkovNetwork: the potentials of a given graph, learned from a table of samples, and queries of what was learned."""
+"""MarkovNetwork: the potentials of a given graph, learned from a table of samples, and queries on the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Codes = NDArray[np.int64]
 
 
 class MarkovNetwork(StoredModel, BaseEstimator):
-    """p(y) ∝ exp( Σ_v θ_v(y_v) + Σ_C θ_C(y_C) ) with θ of largest likelihood, less a Gaussian prior:
+    """p(y) ∝ exp( Σ_v θ_v(y_v) + Σ_C θ_C(y_C) ) with θ of maximum penalised likelihood:
 
         max_θ Σ_rows log p(known values of the row) − l2/2 ‖θ‖².
 
@@ -36,7 +36,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
     cliques : sequence of sequences of columns
         Columns by name (or by number, for an array) of every factor. Every column has a factor of its own besides.
     states : mapping, optional
-        {column: its values}; those that occur in the table unless given.
+        {column: its values}; by default, the values that occur in the table.
     l2 : float
         Strength of the prior.
     inference : str
@@ -142,7 +142,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
         if self.states is not None and name in self.states:
             return list(self.states[name])
         if not seen:
-            raise InputError(f"column {name!r} has no value; give its states")
+            raise InputError(f"column {name!r} has no known value; pass its states")
         try:
             return sorted(seen)
         except TypeError:  # values of several types
@@ -227,7 +227,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
         return np.array(rows, dtype=object).reshape(size, len(states))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log p of the known values of a row; exact where the engine is."""
+        """Mean log p of the known values of a row; exact if the engine is."""
         check_is_fitted(self, "theta_")
         codes = self._codes(X)
         log_z, _ = self._space.marginals(0, self.theta_)
@@ -261,7 +261,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
 
     @classmethod
     def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> MarkovNetwork:
-        """The network of a stored state, ready to be asked."""
+        """The network of a stored state, ready for queries."""
         columns = list(header["columns"])
         cliques = [[columns[v] for v in clique] for clique in header["cliques"]]
         states = dict(zip(columns, map(list, header["states"]), strict=True))
@@ -275,7 +275,7 @@ class MarkovNetwork(StoredModel, BaseEstimator):
 
 
 def _plain(value: Any, what: str) -> Any:
-    """A value that JSON gives back as it was; an error names any other."""
+    """A value that survives a JSON round trip; any other is an error that names it."""
     found = value.item() if isinstance(value, np.generic) else value
     if isinstance(found, str | int | float | bool):
         return found

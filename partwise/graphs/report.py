@@ -1,5 +1,5 @@
-"""A report on labelled graphs: scores by label, who is taken for whom, training, and pictures of input, truth and
-answer."""
+"""A report on labelled graphs: scores by label, confusions, training, and pictures of input, truth and
+prediction."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def graph_report(
     title: str = "Labels of graphs",
     pictures: Sequence[Row] = (),
 ) -> None:
-    """Write a report on the model's answers to labelled graphs as one HTML page.
+    """Write a report on the model's predictions for labelled graphs as one HTML page.
 
-    ``pictures`` are shown in rows, each with a title: input, truth and answer, say; see
+    ``pictures`` are shown in rows, each with a title: input, truth and prediction, for example; see
     :mod:`partwise.report.pictures`.
     """
     if len(graphs) != len(labels):

@@ -1,4 +1,4 @@
-"""Learners: ways of finding θ, all with one face.
+"""Learners: algorithms that find θ, all with the same interface.
 
 A learner's module is imported when the learner is first used: a model that only predicts needs none of them.
 """

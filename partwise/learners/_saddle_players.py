@@ -1,4 +1,4 @@
-"""The player of the weights in the saddle-point problem: his domain, his divergence and his proximal steps.
+"""The weight player of the saddle-point problem: its domain, divergence and proximal steps.
 
     first:    v = argmin_θ −⟨s, θ⟩ + Λ Ω(θ) + β d(θ)
     second:   u = argmin_θ −λ⟨r, θ⟩ + λ Ω(θ) + D(v, θ),     D the Bregman divergence of Λ Ω + β d

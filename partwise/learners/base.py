@@ -1,4 +1,4 @@
-"""Learner: finds θ from a Problem and sees nothing else.
+"""Learner: finds θ for a Problem and depends on nothing else.
 
 A learner is a frozen dataclass of settings with three methods: ``start`` makes a state (a plain dict of arrays and
 numbers), ``advance`` improves it by one pass, ``weights`` reads θ off it. The loop around them is
@@ -219,7 +219,7 @@ class Learner(ABC):
             stops after this many passes without improvement.
         callbacks : of (record, θ) → True to stop
         checkpoint : optional
-            Continues from it if it exists, and saves to it when due. A run that had come to its end stays so.
+            Continues from it if it exists, and saves to it when due. A finished run is not continued.
         """
         self.check(problem)
         precision = self.precision(problem)

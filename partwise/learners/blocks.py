@@ -1,4 +1,4 @@
-"""Which instance next: a new permutation every pass, uniform draws, or draws in proportion to the block gaps.
+"""The order of visits: a new permutation in every pass, uniform draws, or draws in proportion to the block gaps.
 
 A learner that improves the dual of one instance at a time finds, each time, by how much that block is short of its
 optimum: its gap g_i ≥ 0, and Σ_i g_i is the duality gap when all are taken at one θ. Visiting i with probability

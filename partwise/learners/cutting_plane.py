@@ -10,7 +10,7 @@ D = 1/m [ Σ α b − C/2 ‖v‖² ] ≤ min P. (Sarawagi's C is Cm here: she w
 * **n-slack** (Tsochantaridis et al. 2005): a slack, and Σ_k α_ik ≤ 1, for every instance. A cut that is violated by
   more than ε raises the dual by at least min(Cε/2, ε²/8R²)/(Cm) where R = max ‖F_i u‖, so there are at most
   max(2mΔ/ε, 8CmΔR²/ε²) of them, Δ being the largest cost.
-* **1-slack** (Joachims, Finley and Yu 2009): one slack for all, and one cut Σ_i (b_i, F_i u_i) a pass; at most
+* **1-slack** (Joachims, Finley and Yu 2009): one slack for all, and one cut Σ_i (b_i, F_i u_i) per pass; at most
   log₂(Δ/(4R²Cm)) + 16CmR²/ε of them for a gap of ε, whatever the number of instances.
 
 Margin and slack rescaling differ in the loss alone. Where some weights must be ≥ 0, θ = C·clip(v), and the dual is
@@ -162,7 +162,7 @@ class NSlack(CuttingPlane):
 @register_learner("one_slack")
 @dataclass(frozen=True)
 class OneSlack(CuttingPlane):
-    """1-slack cutting planes: one cut of all instances together a pass, kept as a vector of weights.
+    """1-slack cutting planes: one joint cut of all instances per pass, kept as a vector of weights.
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ class DualEG(CertifiedLearner):
 @register_learner("eg")
 @dataclass(frozen=True)
 class EG(DualEG):
-    """Batch exponentiated gradient, Figure 2: all θ_i move together, one pass over the data a step.
+    """Batch exponentiated gradient, Figure 2: all θ_i move together, one pass over the data per step.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def radii(data, gamma, buffers, unit, scratch, lengths, costs):
 
 
 def instance_radii(problem: Problem) -> tuple[Floats, Floats]:
-    """(ρ_i, γ max_y ℓ_i) of every instance; O(parts²) an instance, once."""
+    """(ρ_i, γ max_y ℓ_i) of every instance; O(parts²) per instance, once."""
     lengths: Floats = np.zeros(problem.m)
     costs: Floats = np.zeros(problem.m)
     buffers = problem.buffers()

@@ -1,4 +1,4 @@
-"""Frank–Wolfe on the dual of a structural SVM: one argmax a step, and the step size in closed form.
+"""Frank–Wolfe on the dual of a structural SVM: one argmax per step, with the step size in closed form.
 
 The dual point is one mixture of cuts (u_i, b_i) for every instance (see :mod:`partwise.learners.domains`). A linear
 function over the cuts of instance i is maximised by the loss-augmented argmax, so that the Frank–Wolfe corner costs
@@ -114,8 +114,8 @@ class FrankWolfe(BlockLearner):
     ----------
     average : bool, optional
         Return 2/(k(k+1)) Σ_k k·θ_k instead of the last θ: less noise, and the dual point that belongs to it is the same
-        average, so the certificate holds for it just as well. If absent, only where no cuts are kept: with them the
-        last θ soon is better than any average.
+        average, so the certificate holds for it just as well. By default only if no cuts are kept: with cuts, the
+        last θ is soon better than any average.
     sampling : {"permutation", "uniform", "gap"}
         How the m visits of a pass are chosen; "gap" goes where the block gaps are large (Osokin et al. 2016).
     cuts : int
@@ -123,9 +123,9 @@ class FrankWolfe(BlockLearner):
         argmax where they promise enough (see :mod:`partwise.learners.kept_cuts`). 0 keeps the mixture alone:
         Algorithm 4 itself, which needs many more passes for a small gap.
     certify_every : int
-        The exact primal is evaluated every so often, after this many passes (it costs about half a pass), after the
-        first and the last, and whenever the sum of the block gaps lets one expect that training is over. The answer is
-        the best θ that was certified. That sum is an estimate only: its terms belong to different θ.
+        The exact primal is evaluated after this many passes (it costs about half a pass), after the first and the last,
+        and whenever the sum of the block gaps suggests that training is done. That sum is only an estimate: its terms
+        belong to different θ. The result is the best certified θ.
     """
 
     constrains: ClassVar[bool] = True

@@ -180,7 +180,7 @@ class KBestMIRA(OnlineLearner):
 class ExactDCA(OnlineLearner):
     """DCA whose inner problem, eq. (11), is solved to ``inner_tolerance`` instead of linearised once.
 
-    Exact is the step, not the answer. Like DCA it forgets its duals: in its first pass every step raises the dual, so
+    The step is exact, not the result. Like DCA, it forgets its duals: in its first pass every step raises the dual, so
     that the sum of the gains is a lower bound of the optimum; later passes start every step from all of θ, count an
     instance again as if it were new, and go on to fit the losses without the regulariser. After many passes the
     objective, eq. (2), lies anywhere above its minimum, tens of times above where C is small beside what the losses

@@ -1,4 +1,4 @@
-"""Registered names of the learners, so that the first use of one imports that learner alone; in the order of tables."""
+"""Registered names of the learners, in the order of tables; the first use of a name imports only that learner."""
 
 NAMED = {
     "n_slack": "NSlack",

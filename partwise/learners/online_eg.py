@@ -105,7 +105,7 @@ class OnlineEG(DualEG):
     shuffle : bool
         Visit the instances in a new random order in every pass.
     head_start : float
-        Near the gold outputs, where w is small, is where the first pass costs least; see
+        Starting near the gold outputs, where w is small, makes the first pass cheapest; see
         :class:`~partwise.learners.eg.DualEG`.
 
     Examples

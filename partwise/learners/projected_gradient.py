@@ -2,8 +2,8 @@
 
     θ ← π_W(θ − η_t/β ∇_θ L(θ, z)),     z_i ← π_{Z_i}(z_i + η_t ∇_{z_i} L(θ, z)),     η_t = η/√t
 
-Each player improves his own move without a look at what the other will do, so the moves themselves circle around the
-solution; their averages, weighted by η_t, converge like 1/√t.
+Each player improves its own move without looking ahead at the other's, so the iterates circle around the solution;
+their averages, weighted by η_t, converge like 1/√t.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores of probabilities: whether predictions are right as often as they claim."""
+"""Calibration: whether predictions are correct as often as their probabilities say."""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ The score of arc (h, m) with label l is
 
 with d the direction. Arc features (McDonald et al. 2005; Martins et al. 2009) join a view of the head with one of the
 modifier, once with the direction and once with the binned distance; then one for every part of speech between them.
-Label features are rows of L weights. Those of one word are summed once a sentence, so a labelled arc costs a few row
+Label features are rows of L weights. Those of one word are summed once per sentence, so a labelled arc costs a few row
 additions and not L times the features of an arc.
 
 A view is a 64-bit number made of a word's attributes; two views are added, salted by the template, and
 multiplied by an odd number, whose high bits are the place in the table: hashing as in Vowpal Wabbit (Weinberger et al.
-2009), at an addition, a multiplication and a shift a feature.
+2009), at the cost of an addition, a multiplication and a shift per feature.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Certified(NamedTuple):
-    """Scores of the trees found and upper bounds of all trees' scores, one per sentence."""
+    """Scores of the trees found and upper bounds on the scores of all trees, one per sentence."""
 
     values: Floats
     bounds: Floats

@@ -1,6 +1,6 @@
-"""What stands in for columns that a treebank does not have: ``_`` for lemma, UPOS, XPOS.
+"""Substitutes for columns that a treebank lacks (lemma, UPOS or XPOS is ``_``).
 
-Most templates see a word through its tags and its lemma, so a column of ``_`` would leave them blind. In its place:
+Most templates see a word through its tags and its lemma, so a column of ``_`` would make them useless. Its substitute:
 
 * the lemma is the form in lower case;
 * of two tag columns the one that is there stands for both;
@@ -34,7 +34,7 @@ def frequent_words(sentences: Iterable[DependencySentence]) -> dict[str, int]:
 
 
 def complete(columns: Sequence[str], frequent: Mapping[str, int]) -> tuple[str, str, str, str, str]:
-    """Form, lemma, UPOS, XPOS and FEATS of a word, with something in the place of what is ``_``.
+    """Form, lemma, UPOS, XPOS and FEATS of a word, with a substitute for each ``_``.
 
     Examples
     --------

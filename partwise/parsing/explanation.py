@@ -1,4 +1,4 @@
-"""Why this head: the weights that spoke for an arc and against its rival."""
+"""Why this head: the weights that favour an arc over its rival."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def explain_arc(
     """
     n = len(sentence)
     if not 1 <= word <= n:
-        raise InputError(f"word {word} of a sentence of {n} words; they count from 1")
+        raise InputError(f"there is no word {word} in a sentence of {n} words; words count from 1")
     chosen = head if head is not None else int(parser.predict([sentence])[0].heads[word - 1])
     if rival is None:
         mass = parser.predict_marginals([sentence])[0][:, word - 1].copy()

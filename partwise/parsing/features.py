@@ -33,7 +33,7 @@ def _hash(text: str) -> int:
 
 
 class WordEncoder:
-    """Words as rows of hashes, with what was seen fewer than ``min_count`` times in training told as one.
+    """Words as rows of hashes, with everything seen fewer than ``min_count`` times in training treated as unknown.
 
     Morphological features that are unique to a token (the ids of some treebanks) vanish in this way. Columns that a
     treebank does not have are filled as :mod:`partwise.parsing.columns` says.

@@ -143,7 +143,7 @@ class DependencyParser(TreebankEstimator):
         return None if dev is None else [sentence.text() for sentence in dev[0]]
 
     def _take(self, result: Result) -> Self:
-        """Weights as a file holds them: single precision, which a table of hashes has no use beyond."""
+        """Weights in single precision, as in the model file; hashed weights need no more."""
         self.theta_ = result.theta.astype(np.float32)
         self.result_ = replace(result, theta=np.zeros(0))
         return self
@@ -240,7 +240,7 @@ class DependencyParser(TreebankEstimator):
         return shaped(parts if labelled else arcs, space.lengths, n_labels if labelled else None)
 
     def predict_log_proba(self, X: Sequence[DependencySentence]) -> Floats:
-        """log p of the whole tree that each sentence has, shape (n,)."""
+        """log p of the tree given with each sentence, shape (n,)."""
         sentences = self._checked(X)
         space, features = self._space(sentences), self._features(sentences)
         return self._log_proba(space, features, part_numbers(sentences, self.relations_ if self.labelled else None))
@@ -299,7 +299,7 @@ class DependencyParser(TreebankEstimator):
         return self
 
     def calibration(self, X: Sequence[DependencySentence], bins: int = 15) -> Calibration:
-        """How often predicted heads are right, against the probabilities that they are."""
+        """Calibration: how often predicted heads are correct, against their probabilities."""
         predicted, mass = self.predict(X), self.predict_marginals(X)
         chosen = [p[t.heads, np.arange(len(t))] for p, t in zip(mass, predicted, strict=True)]
         right = [t.heads == s.heads for s, t in zip(X, predicted, strict=True)]
@@ -344,9 +344,9 @@ class DependencyParser(TreebankEstimator):
         n_labels = len(header["relations"])
         rows = (1 << self.row_bits) * n_labels if self.labelled and n_labels > 1 else 0
         if header["dim"] != (1 << self.arc_bits) + rows or not np.isfinite(weights).all():
-            raise StorageError("the weights are not those of the features that the settings describe")
+            raise StorageError("the weights do not match the features that the settings describe")
         if len(places) != len(weights) or (len(places) and not 0 <= places.min() <= places.max() < header["dim"]):
-            raise StorageError("the places of the weights are outside of the table")
+            raise StorageError("weight positions lie outside the table")
         self.theta_ = np.zeros(header["dim"], np.float32)
         self.theta_[places] = weights
         self.result_ = result_from_json(header["result"], np.zeros(0))

@@ -1,4 +1,4 @@
-"""The report on a dependency parser: how good it is, how sure it is, what it confuses, and pictures of its errors."""
+"""The report on a dependency parser: its scores, its calibration, its confusions, and pictures of its errors."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _draw(page: Page, gold: Sequence[DependencySentence], found: Sequence[Any], 
     worst = [i for i in np.argsort([-e for e in errors], kind="stable").tolist() if errors[i] > 0][:most]
     lead = "Wrong arcs are red, the right ones dashed"
     if mass is not None:
-        lead += "; an arc is as dark as it is probable, thin ones were not chosen"
+        lead += "; darker arcs are more probable, thin arcs were not chosen"
     section = page.section("trees", "Trees with the most wrong heads", f"{lead}.")
     if not worst:
         section.add("Every head is right.")

@@ -44,7 +44,7 @@ class SecondOrderParser(DependencyParser):
 
     A first-order :class:`DependencyParser` is trained first. It leaves at most ``max_heads`` heads per word (those with
     at least ``threshold`` times the probability of the best one, and those of its best tree), and its weights are where
-    training goes on from. Trees are found by dual decomposition; :meth:`certificates` tells which are proved to be the
+    training goes on from. Trees are found by dual decomposition; :meth:`certificates` shows which are proved to be the
     best. Probabilities are the beliefs of loopy belief propagation; n-best lists come with their own certificates
     (:meth:`predict_nbest`); explanations are those of the first-order model, ``pruner_``.
 
@@ -295,7 +295,7 @@ class SecondOrderParser(DependencyParser):
         return self.predict_beliefs(X, labelled=labelled)[0]
 
     def predict_log_proba(self, X: Sequence[DependencySentence]) -> Floats:
-        """log p of the whole tree that each sentence has, with the Bethe log-partition; −inf if an arc was pruned."""
+        """log p of the tree given with each sentence, by the Bethe log-partition; −inf if an arc was pruned."""
         sentences, out = self._checked(X), np.full(len(X), -np.inf)
         for start in range(0, len(sentences), BLOCK):
             block = sentences[start : start + BLOCK]
@@ -309,11 +309,11 @@ class SecondOrderParser(DependencyParser):
         return out
 
     def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
-        """The k best trees of every sentence, best first, by branch and bound; ``proved`` tells where that is certain.
+        """The k best trees of every sentence, best first, by branch and bound; ``proved`` marks those that are certain.
 
-        Probabilities are by Bethe's log-partition, or by that of the k trees alone where it is larger: an estimate, but
-        those of a list never sum to more than 1. With k = 1 this is the best tree where :meth:`predict` could not prove
-        its own; it takes longer.
+        Probabilities use the Bethe log-partition, or that of the k trees alone if it is larger: an estimate, but those
+        of a list never sum to more than 1. With k = 1 this searches on where :meth:`predict` could not prove its tree
+        optimal, and takes longer.
         """
         if not k >= 1:
             raise ParameterError("k", "SecondOrderParser.predict_nbest", "at least 1", k)
@@ -363,7 +363,7 @@ class SecondOrderParser(DependencyParser):
     def explain(
         self, sentence: DependencySentence, word: int, head: int | None = None, rival: int | None = None
     ) -> Any:
-        """An explanation by the first-order model."""
+        """The first-order model's explanation."""
         (sentence,) = self._checked([sentence])
         return self.pruner_.explain(sentence, word, head, rival)
 

@@ -1,7 +1,7 @@
-"""Predicted tags for parsing: by any sequence labeller, jack-knifed for training.
+"""Predicted tags for parsing, by any sequence labeller, jackknifed for training.
 
-A parser that was trained on gold tags trusts them too much where tags are predicted. So the training sentences get tags
-from labellers that have not seen them: fold k from one that was trained on the others.
+A parser trained on gold tags relies on them too much when tags are predicted. So the training sentences get tags from
+labellers that have not seen them: fold k from a labeller trained on the other folds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["TagPredictor"]
 class TagPredictor:
     """Replaces columns of sentences by the predictions of taggers.
 
-    Lemmas become words in lower case, and the columns that are not predicted ``_``: nothing gold is left.
+    Lemmas become lower-case words, and columns that are not predicted become ``_``: no gold annotation is left.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class TagPredictor:
     columns : tuple of str
         Which columns to predict: ``upos``, ``xpos``, ``feats``.
     folds : int
-        Of the jack-knife.
+        Number of jackknife folds.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``fit`` of every parser: sentences carry their trees, so there is no y."""
+"""``fit`` of every parser: sentences contain their trees, so there is no y."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TreebankEstimator(LearnedEstimator):
         checkpoint : path, optional
             Save the state there after every pass; if it exists, continue from it.
         sample_weight : (n,), optional
-            How much the loss of each sentence counts: 2 is the sentence twice. A learner that cannot says so.
+            Weight of the loss of each sentence; 2 counts it twice. Learners that do not support this raise an error.
         """
         X = as_list(X, "X")
         if len(X) == 0:

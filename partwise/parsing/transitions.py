@@ -36,16 +36,16 @@ class TransitionParser(SearchedEstimator, TreebankEstimator):
     """A tree in 2n steps: shift, attach left, attach right, with the y-good steps of a dynamic oracle.
 
     Linear time for a fixed beam, where :class:`DependencyParser` looks at all pairs of words. Its trees have no
-    crossing arcs; of gold trees that have some, as few arcs as it takes are ignored in training.
+    crossing arcs; in gold trees that have some, as few arcs as possible are ignored in training.
 
     Parameters
     ----------
     beam : int
-        How many states go on after each step; 1 is the fastest.
+        Number of states kept after each step; 1 is the fastest.
     update, mode, alpha, average, max_passes, random_state
         As in :class:`~partwise.learners.laso.learner.LaSO`; ``mode="explore"`` learns from its own errors.
     single_root : bool, optional
-        Whether exactly one word hangs from the root. If absent: whether that is so in all training trees.
+        Whether exactly one word depends on the root. If absent, whether this holds in all training trees.
     labelled : bool
         Whether relations are learned as well.
     step_bits, row_bits : int
@@ -117,7 +117,7 @@ class TransitionParser(SearchedEstimator, TreebankEstimator):
         self.single_root_, known = gold_trees(X, self.single_root, projective=False)
         if not known.complete:
             i = next(i for i, sentence in enumerate(X) if not sentence.has_tree)
-            raise InputError(f"{X[i].source or f'sentence {i}'}: every word needs a head here")
+            raise InputError(f"{X[i].source or f'sentence {i}'}: every word needs a head")
         self.relations_ = relations_of(X) if self.labelled else ["_"]
         self.encoder_ = WordEncoder(self.min_count).fit(X)
         heads = []
@@ -154,7 +154,7 @@ class TransitionParser(SearchedEstimator, TreebankEstimator):
         return "parser"
 
     def _take(self, result: Result) -> Self:
-        """Weights as a file holds them: single precision, which a table of hashes has no use beyond."""
+        """Weights in single precision, as in the model file; hashed weights need no more."""
         self.theta_ = result.theta.astype(np.float32)
         self.result_ = replace(result, theta=np.zeros(0))
         return self
@@ -215,9 +215,9 @@ class TransitionParser(SearchedEstimator, TreebankEstimator):
         self.relations_, self.single_root_ = list(header["relations"]), bool(header["single_root"])
         places, weights = np.asarray(arrays["places"]), np.asarray(arrays["weights"], np.float32)
         if header["dim"] != self._dim or places.shape != weights.shape or not np.isfinite(weights).all():
-            raise StorageError("the weights are not those of the features that the settings describe")
+            raise StorageError("the weights do not match the features that the settings describe")
         if len(places) and not 0 <= places.min() <= places.max() < self._dim:
-            raise StorageError("the places of the weights are outside of the table")
+            raise StorageError("weight positions lie outside the table")
         self.theta_ = np.zeros(self._dim, np.float32)
         self.theta_[places] = weights
         self.result_ = result_from_json(header["result"], np.zeros(0))

@@ -1,4 +1,4 @@
-"""Reports: one self-contained HTML page a run, with scores, pictures and the errors, that opens offline.
+"""Reports: one self-contained HTML page per run, with scores, pictures and errors, that opens offline.
 
 ``page`` and ``charts`` know nothing of models; each task fills them in a file ``report.py`` of its own.
 """

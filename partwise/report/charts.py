@@ -259,7 +259,7 @@ def heat_map(
     text, tip, link : callables (row, column)
         What stands in a cell (left out where cells are small), its tooltip, where it leads.
     barred : callable (row, column), optional
-        Cells that are crossed out: there is no such thing.
+        Cells that are crossed out because the combination is impossible.
     """
     n = max(len(rows), len(columns), 1)
     size = 46 if n <= 10 else 38 if n <= 16 else 28 if n <= 22 else 21 if n <= 30 else 16 if n <= 40 else 14

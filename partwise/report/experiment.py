@@ -37,7 +37,7 @@ def table_blocks(text: str) -> list[Html]:
 def experiment_page(
     name: str, words: str, text: str, pictures: Sequence[tuple[str, Sequence[tuple[str, NDArray[np.uint8]]]]]
 ) -> Page:
-    """The page; every row of pictures has a title, and every picture says what is to be seen."""
+    """The page; every row of pictures has a title, and every picture a description."""
     page = Page(name, words)
     page.section("results", "Results").add(*table_blocks(text))
     section = page.section("pictures", "Pictures")

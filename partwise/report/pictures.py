@@ -39,7 +39,7 @@ def png(colours: ArrayLike) -> bytes:
 
 
 def picture(colours: ArrayLike, words: str, *, width: int = 200) -> Html:
-    """An image element that holds the pixels; ``words`` say what is to be seen."""
+    """An image element that holds the pixels; ``words`` describe it."""
     data = base64.b64encode(png(colours)).decode()
     return tag("img", src=f"data:image/png;base64,{data}", alt=words, title=words, width=width)
 

@@ -17,7 +17,7 @@ __all__ = ["STATUS", "learning_curves", "setting_facts", "trace", "training_fact
 
 STATUS = {
     "converged": "converged",
-    "stalled": "stalled: no step lowered the objective any more",
+    "stalled": "stalled: no further step lowered the objective",
     "max_passes": "stopped at the maximum number of passes",
     "stopped": "stopped by a callback",
     "early_stopping": "stopped early: the held-out score no longer rose",
@@ -53,7 +53,7 @@ def trace(model: Any) -> dict[str, Any]:
 
 
 def training_facts(run: dict[str, Any], info: Mapping[str, Any]) -> list[tuple[object, object]]:
-    """What is known of a training: first ``info``, then the passes, the objective and the certificate."""
+    """Facts about a training run: first ``info``, then the passes, the objective and the certificate."""
     records = run["records"]
     made: list[tuple[object, object]] = [
         (str(name).replace("_", " "), breakable(_value(name, value))) for name, value in info.items()
@@ -87,7 +87,7 @@ def _value(name: object, value: Any) -> str:
 
 
 def setting_facts(settings: Mapping[str, Any]) -> list[tuple[object, object]]:
-    """The settings that say something, long values to be unfolded."""
+    """The settings that differ from the defaults; long values can be unfolded."""
     made: list[tuple[object, object]] = []
     for name, value in settings.items():
         if value is None or (name == "verbose"):

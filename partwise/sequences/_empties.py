@@ -1,7 +1,7 @@
 """Sequences without positions, and no sequences at all: answered without asking the model.
 
-A service that splits text into sentences meets both. There is one output without positions, so nothing has to be
-computed; training still refuses them, since there is nothing to learn.
+A service that splits text into sentences meets both. There is only one output without positions, so nothing has to be
+computed; in training they are still an error, since there is nothing to learn.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The maximum spanning arborescence: Chu–Liu/Edmonds in O(n²), after Tarjan (1977).
 
 Follow the best arc into each node back to its head. A path that ends in the root, or in what reached the root before,
-is finished. One that bites its own tail is a cycle C: contract it to one node c, with
+is finished. One that returns to itself is a cycle C: contract it to one node c, with
 
     w(h, c) = max_{m ∈ C} w(h, m) − w(π(m), m),        w(c, m) = max_{h ∈ C} w(h, m),
 
 π(m) being the head of m on the cycle, and go on from c. Every contraction costs O(|C|·n) and takes |C| − 1 nodes
 away, so all of them cost O(n²). Unfolding in reverse order breaks every cycle where the arc into it arrives.
 
-Where one word only may hang from the root, weights are pairs (−[h = 0], w) in lexicographic order: no penalty that has
-to be large enough, and no digits lost to it (compare Stanojević & Cohen 2021).
+If only one word may depend on the root, weights are pairs (−[h = 0], w) in lexicographic order: there is no penalty
+that has to be large enough and no precision is lost to one (compare Stanojević & Cohen 2021).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["edmonds"]
 
 @kernel
 def _best_head(w, rank, live, count, node):
-    """The head of the best arc into ``node`` among the live nodes and the root; −1 where there is none."""
+    """The head of the best arc into ``node`` among the live nodes and the root; −1 if there is none."""
     best, top, top_rank = -1, -np.inf, -np.inf
     for p in range(count):
         h = live[p]

@@ -115,7 +115,7 @@ def _choose(values, count, soft, uniform):
 
 @kernel
 def projective_draw(arcs, single_root, soft, chart, uniform, heads):
-    """heads ← the best tree of a filled chart, or a draw from it, by one number of ``uniform`` (4n,) a split."""
+    """heads ← the best tree of a filled chart, or a draw from it, with one number of ``uniform`` (4n,) per split."""
     n = arcs.shape[0] - 1
     values = np.empty(n + 1)
     stack = np.empty((4 * n + 4, 4), np.int64)

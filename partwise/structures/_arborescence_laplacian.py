@@ -14,7 +14,7 @@ A_h = Σ_m g(h, m) w(k, m) and E = Σ_h w(h, k) A_h / S_k (the expected number o
 Times w these are masses, none larger than the number of words, so what rounding leaves of them is off by a few units of
 10^-16·n, absolutely. Inverting the Laplacian instead subtracts entries that may be 10^20 times larger than the result.
 
-Where one word only may hang from the root, Z is the coefficient of the first power of the root's weights: the root
+If only one word may depend on the root, Z is the coefficient of the first power of the root's weights: the root
 stays out of S_k, except for the last word.
 
 The matrices are of words 1..n, taken out from n down to 1, so that what is left is always a corner of the matrix.

@@ -99,7 +99,7 @@ def solve_dense(matrix, r):
 
 @kernel
 def measure(row, col, first, second, n_rows, n_words, capped, v, one, slack):
-    """slack ← one·h − Gv of all constraints: words, links ≥ 0 and ≤ 1, fertilities ≥ 0 and ≤ 1, four a pair.
+    """slack ← one·h − Gv of all constraints: words, links ≥ 0 and ≤ 1, fertilities ≥ 0 and ≤ 1, four per pair.
 
     The slack of a point with one = 1, the change of the slack along a step with one = 0.
     """

@@ -257,7 +257,7 @@ def log_forward(space, length, s, alpha, peaks):
 
 @kernel(fast=False)
 def log_forward_backward(space, i, scores, work, parts):
-    """log Z and E[z] by log-sum-exp: exact for scores of any finite size, L^{k+1} exponentials a position.
+    """log Z and E[z] by log-sum-exp: exact for scores of any finite size, L^{k+1} exponentials per position.
 
     b_t(h) = log Σ_b exp(s_{t+1}(h, b) + s_{t+1}(b) + b_{t+1}(h')), each row less its maximum; p(h) and
     p(b | h) are divided by their own sums, because the maxima are gone from a and b.
@@ -302,7 +302,7 @@ def log_forward_backward(space, i, scores, work, parts):
 
 @marginals.register(ChainSpace)
 def forward_backward(space, i, scores, work, parts):
-    """log Z and E[z] by scaled forward–backward; O(T·L^{k+1}) multiply–adds, one exponential a part."""
+    """log Z and E[z] by scaled forward–backward; O(T·L^{k+1}) multiply–adds, one exponential per part."""
     length = space.offsets[i + 1] - space.offsets[i]
     n_labels = space.n_labels
     n = part_count(space, i)

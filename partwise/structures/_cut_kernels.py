@@ -91,16 +91,16 @@ def fill_capacities(scores, allowed, order, terminal, room):
 
 @kernel
 def refuse_edge(fault, i, edge):
-    """An error for an edge whose ends would rather differ; compiled code has no words, so ``fault`` says which."""
+    """The error for an edge whose ends prefer to differ; ``fault`` says which (compiled code cannot format text)."""
     fault[0], fault[1] = i, edge
     raise InputError(
         "the score of an edge whose ends differ is above 0: the model is not submodular (eq. 2.4). "
-        "Learn with nonnegative edge features and weights ≥ 0, or use an inference that allows repulsion."
+        "Learn with nonnegative edge features and weights ≥ 0, or use an inference engine that allows repulsion."
     )
 
 
 def named_edge(fault: NDArray[np.int64], structure: Any, error: InputError) -> InputError:
-    """The same error with the edge that ``fault`` tells of, if it tells of one."""
+    """The same error with the edge that ``fault`` identifies, if it identifies one."""
     i, edge = fault.tolist()
     if i < 0:
         return error

@@ -38,7 +38,7 @@ def checked_fertility(max_fertility: Any, owner: str) -> int:
 
 
 def checked_allowed(allowed: Sequence[ArrayLike] | None, sizes: NDArray[np.int64], owner: str) -> NDArray[np.uint8]:
-    """One flag a link of all instances, in the order of their parts; empty where every link is allowed."""
+    """One flag per link of all instances, in the order of their parts; empty if every link is allowed."""
     if allowed is None:
         return np.zeros(0, np.uint8)
     if len(allowed) != len(sizes):

@@ -12,7 +12,7 @@ point the Bethe approximation of eqs. (18)–(19) is
     log Z ≈ Σ_F log Z_F(q) − Σ_a (deg(a) − 1) log(1 + e^{b_a}),
 
 and its gradient in the scores are the beliefs. Without second-order scores all messages but those of TREE vanish, and
-the answer is exact. Nothing guarantees a fixed point: :func:`propagate` tells whether it was reached.
+the answer is exact. Nothing guarantees a fixed point: :func:`propagate` returns whether one was reached.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Arborescence(CompiledStructure):
     projective : bool
         Only trees without crossing arcs.
     allowed : sequence of (n + 1, n) bool arrays, optional
-        allowed[i][h, m − 1]: may h be the head of word m in instance i? Pruned arcs, pinned heads.
+        allowed[i][h, m − 1]: may h be the head of word m in instance i? For pruned arcs and pinned heads.
     labels : sequence of (n,) int arrays, optional
         The only label that the arc into each word may have; −1 for any.
 
@@ -53,7 +53,7 @@ class Arborescence(CompiledStructure):
     Complexity: argmax O(n²(L + 1)) by Chu–Liu/Edmonds, marginals O(n²L + n³) by the matrix–tree theorem; projective
     O(n²L + n³) by Eisner's algorithm; k-best k·n times an argmax.
 
-    The oracles that are missing: ``slack`` (the best tree with a given number of gold arcs is no matroid intersection),
+    Missing oracles: ``slack`` (the best tree with a given number of gold arcs is not a matroid intersection),
     ``support`` and ``marginal_entropy`` (cuts and entropies of trees are not sums over arcs).
 
     Examples
@@ -105,7 +105,7 @@ class Arborescence(CompiledStructure):
         if allowed is None:
             return np.zeros(0, np.uint8)
         if len(allowed) != len(self):
-            raise InputError(f"'allowed' is of {len(allowed)} instances, there are {len(self)}")
+            raise InputError(f"'allowed' has {len(allowed)} entries for {len(self)} instances")
         rows = []
         for i, given in enumerate(allowed):
             n, table = int(self.lengths[i]), np.asarray(given, bool)
@@ -238,7 +238,7 @@ def tree_fault(heads: NDArray[Any], *, single_root: bool = False, projective: bo
     >>> tree_fault(np.array([2, 1, 0]))
     'words 1, 2 form a cycle'
     >>> tree_fault(np.array([0, 0]), single_root=True)
-    'words 1, 2 hang from the root, and one only may'
+    'words 1, 2 depend on the root, but only one may'
     >>> tree_fault(np.array([3, 0, 2, 1]), projective=True)
     'the arcs (3, 1) and (0, 2) cross'
     """
@@ -257,7 +257,7 @@ def tree_fault(heads: NDArray[Any], *, single_root: bool = False, projective: bo
         reached[path] = 2
     roots = np.flatnonzero(heads == 0) + 1
     if single_root and len(roots) > 1:
-        return f"words {', '.join(map(str, roots))} hang from the root, and one only may"
+        return f"words {', '.join(map(str, roots))} depend on the root, but only one may"
     if projective:
         words = np.arange(1, n + 1)
         low, high = np.minimum(heads, words), np.maximum(heads, words)

@@ -172,7 +172,7 @@ class Assignment(Structure):
         found = self.solve(i, scores)
         if found.status != "optimal":
             raise SolverError(
-                f"the search for the best output of instance {i} met its time limit of {self.time_limit:g} s; the "
+                f"the search for the best output of instance {i} reached its time limit of {self.time_limit:g} s; the "
                 f"output found has score {found.value:g}, the best may have {found.bound:g}. "
                 "solve() returns it; relax() or 'allowed' make the search easier"
             )
@@ -295,7 +295,7 @@ class RelaxedAssignment(Assignment):
             return self._from_matching(i, program, keep)
         answer = solve(program, keep, integral=False, time_limit=self.time_limit)
         if not answer.optimal:
-            raise SolverError(f"the linear program of instance {i} met its time limit of {self.time_limit:g} s")
+            raise SolverError(f"the linear program of instance {i} reached its time limit of {self.time_limit:g} s")
         assert answer.links is not None and answer.nodes is not None and answer.pairs is not None
         return np.concatenate([answer.links, answer.nodes, answer.pairs])
 

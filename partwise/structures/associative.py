@@ -1,4 +1,4 @@
-"""AssociativeGraph: nodes with any number of labels whose edges ask for agreement; α-expansion with a factor-2
+"""AssociativeGraph: nodes with any number of labels whose edges favour agreement; α-expansion with a factor-2
 bound."""
 
 from __future__ import annotations

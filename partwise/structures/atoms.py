@@ -1,4 +1,4 @@
-"""Where atoms lie: the tables that :meth:`Structure.atoms` returns, one entry per atom in the order of the parts."""
+"""Tables of atoms, as :meth:`Structure.atoms` returns them: one entry per atom, in the order of the parts."""
 
 from __future__ import annotations
 

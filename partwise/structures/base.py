@@ -117,7 +117,7 @@ class Structure(ABC):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """What this space can answer: the names in ``ORACLES`` whose method it defines or whose kernel it registers."""
+        """The oracles of this space: the names in ``ORACLES`` whose method it defines or whose kernel it registers."""
         return frozenset(name for name in ORACLES if self._has(name))
 
     def _has(self, name: str) -> bool:
@@ -141,7 +141,7 @@ class Structure(ABC):
         return self.guarantee(oracle)
 
     def explain(self, error: InputError) -> InputError:
-        """An error of compiled code, which has no words for what it found, in more of them."""
+        """A full message for an error of compiled code, which cannot format one."""
         return error
 
     def unconverged(self, oracle: str) -> int | None:
@@ -172,7 +172,7 @@ class Structure(ABC):
         return 0.0, 1.0
 
     def atoms(self, i: int) -> Any:
-        """Where the atoms of instance i lie: a NamedTuple of integer arrays with one entry per atom.
+        """What the atoms of instance i are: a NamedTuple of integer arrays with one entry per atom.
 
         For example (position, label), (start, stop, label), (head, modifier, label) or (row, column). Costs
         and reports read it.
@@ -212,7 +212,7 @@ class Structure(ABC):
         return Solution(parts, value, ceiling, "optimal" if ceiling <= value else "attained")
 
     def relax(self) -> Structure:
-        """The space to train on where argmax is hard: an outer relaxation with the same parts, or this very space."""
+        """The space to train on if argmax is hard: an outer relaxation with the same parts, or this space itself."""
         return self
 
     def marginals(self, i: int, scores: Floats) -> tuple[float, Floats]:
@@ -271,7 +271,7 @@ class Structure(ABC):
         return True
 
     def forbidden_part(self, i: int, parts: Floats) -> str:
-        """Words for an error message: which part of a forbidden output is to blame."""
+        """For error messages: the part that makes an output forbidden."""
         return "the output is outside the space"
 
     @property

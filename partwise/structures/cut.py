@@ -1,4 +1,4 @@
-"""Cut: labels 0 and 1 of the nodes of a graph, where edges may only ask for agreement; exact by a minimum cut."""
+"""Cut: labels 0 and 1 for the nodes of a graph whose edges can only favour agreement; exact, by a minimum cut."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Cut(CompiledStructure):
 
     Four scores per edge are submodular if s(0,0) + s(1,1) ≥ s(0,1) + s(1,0), and then equal such a model up to scores
     of the nodes: :meth:`from_tables` does the sums. Learning keeps the condition by a cone of weights: write the
-    features of an edge as minus numbers ≥ 0 and learn with weights ≥ 0 (``Problem(nonnegative=…)``). Where the two
-    agreements are to differ, add the features of a node's edges to those of the node.
+    features of an edge as minus numbers ≥ 0 and learn with weights ≥ 0 (``Problem(nonnegative=…)``). If the two
+    kinds of agreement should score differently, add the features of a node's edges to those of the node.
 
     ``project`` is onto the polytope of the linear program (2.5), {z_j0 + z_j1 = 1, |z_j1 − z_k1| ≤ z_e ≤ 1, z ≥ 0}.
     It has more corners than there are outputs, in which an edge part is on although the ends agree; for scores ≤ 0
@@ -194,7 +194,7 @@ class Cut(CompiledStructure):
         return named_edge(self._pack.fault, self, error)
 
     def _refuse(self, i: int, edge_scores: Floats) -> None:
-        """Name the edge that is not submodular, before the kernel refuses it."""
+        """Name the edge that is not submodular, before the kernel rejects it."""
         wrong = edge_scores > 0
         if wrong.any():
             e = int(np.argmax(wrong))

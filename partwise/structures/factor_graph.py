@@ -65,16 +65,17 @@ class FactorGraph(CompiledStructure):
     n_trees : int
         Least number of spanning forests of ``trw``, where there are cycles.
     warm_start : bool
-        Start from the messages or multipliers of the last call for the same instance. Answers then depend on earlier
+        Start from the messages or multipliers of the last call for the same instance. Results then depend on earlier
         calls, within the tolerance.
     time_limit : float, optional
-        Seconds for one search of ``branch_and_bound``; :meth:`solve` returns what was found when they are over.
+        Time limit in seconds for one search of ``branch_and_bound``; :meth:`solve` returns the best output found in
+        time.
     allowed : sequence of (n_atoms,) bool arrays, optional
-        States that evidence leaves open; :meth:`given` makes them.
+        States compatible with the evidence; see :meth:`given`.
 
     Examples
     --------
-    Three binary variables in a triangle that would rather differ, of which at most one may be on:
+    Three binary variables in a triangle that prefer to differ, of which at most one may be on:
 
     >>> from partwise.structures.graphs.model import Graph, at_most_one
     >>> graph = Graph([2, 2, 2], factors=[(0, 1), (1, 2), (0, 2)], hard=[at_most_one([0, 1, 2])])
@@ -109,7 +110,7 @@ class FactorGraph(CompiledStructure):
         self.graphs = list(graphs)
         for i, graph in enumerate(self.graphs):
             if not isinstance(graph, Graph):
-                raise InputError(f"instance {i} is no Graph but {type(graph).__name__}")
+                raise InputError(f"instance {i} is a {type(graph).__name__}; expected a Graph")
         limit = np.inf if time_limit is None else time_limit
         numbers = {"tolerance": tolerance, "gap": gap, "damping": damping, "n_trees": n_trees, "time_limit": limit}
         check_settings(inference, max_table, max_iter, numbers)
@@ -131,7 +132,7 @@ class FactorGraph(CompiledStructure):
         if allowed is None:
             return None
         if len(allowed) != len(self.graphs):
-            raise InputError(f"evidence is of {len(allowed)} instances, there are {len(self.graphs)}")
+            raise InputError(f"evidence has {len(allowed)} entries for {len(self.graphs)} instances")
         rows = [np.asarray(row, bool).astype(np.uint8) for row in allowed]
         for i, (row, graph) in enumerate(zip(rows, self.graphs, strict=True)):
             if row.shape != (graph.states.sum(),):
@@ -203,7 +204,7 @@ class FactorGraph(CompiledStructure):
         return "none" if claimed == "outer" and (oracle != "argmax" or self.constrained) else claimed
 
     def given(self, i: int, evidence: Mapping[int, Any]) -> FactorGraph:
-        """The same instances, with states of variables of instance i known: {variable: state, or those it may have}."""
+        """The same instances, given states of variables of instance i: {variable: state or allowed states}."""
         return self.restrict([evidence if j == i else {} for j in range(len(self))])
 
     def restrict(self, evidence: Sequence[Mapping[int, Any]]) -> FactorGraph:
@@ -321,7 +322,7 @@ class FactorGraph(CompiledStructure):
         found = self.solve(i, scores)
         if found.status != "optimal":
             raise SolverError(
-                f"the search for the best output of instance {i} met its time limit of {self.time_limit:g} s; the "
+                f"the search for the best output of instance {i} reached its time limit of {self.time_limit:g} s; the "
                 f"output found has score {found.value:g}, the best may have {found.bound:g}; solve() returns it"
             )
         return found.parts
@@ -355,9 +356,9 @@ class FactorGraph(CompiledStructure):
     def gibbs_chain(
         self, i: int, scores: ArrayLike, size: int, rng: np.random.Generator, *, burn_in: int = 100, thin: int = 1
     ) -> Floats:
-        """``size`` states of a Gibbs chain that changes one variable at a time, for checking other engines.
+        """``size`` samples of a Gibbs chain that changes one variable at a time, for checking other engines.
 
-        It needs nothing but finite scores, but hard factors may keep it from reaching every output.
+        It needs only finite scores, but hard factors may prevent it from reaching every output.
         """
         values = self._checked_scores(i, scores)
         open_atoms, reason = np.ones(self.n_atoms(i), np.uint8), np.full(self.n_atoms(i), -1, np.int64)
@@ -365,13 +366,13 @@ class FactorGraph(CompiledStructure):
         tight = domains.open_states(self.graph, i, values, open_atoms)
         blocked = tight and domains.propagate(self.graph, i, values, open_atoms, reason) >= 0
         if blocked or not whole_output(self.graph, i, values, open_atoms, y):
-            raise InputError(f"no output of instance {i} to start from was found")
+            raise InputError(f"no initial output of instance {i} was found")
         draws = np.zeros((size, self.n_parts(i)))
         run_gibbs(self.graph, i, values, y, rng.integers(2**64, dtype=np.uint64), burn_in, thin, draws)
         return draws
 
     def convergence(self, oracle: str) -> Floats:
-        """What the last call of an oracle did for each instance, (n, 4): iterations, residual, status, value.
+        """Statistics of the last oracle call for each instance, (n, 4): iterations, residual, status, value.
 
         Status 0: not converged; 1: converged; 2: the output is certified as the best. Exact engines need no iterations.
         """

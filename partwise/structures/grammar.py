@@ -36,7 +36,7 @@ class Grammar(CompiledStructure):
     Parameters
     ----------
     tags : sequence, per instance, of sequences, per word, of symbols
-        What may stand over each word, as if by a rule A → word.
+        Symbols allowed over each word, as if by a rule A → word.
     n_symbols : int
         S; symbols are 0 … S − 1.
     binary : (R, 3) array
@@ -45,21 +45,21 @@ class Grammar(CompiledStructure):
         Unary chains (A, …, B) from the top down, each with two symbols or more. The last is made of two children or of
         a word. Chains are used as listed: (A, B) and (B, C) do not make (A, B, C).
     root : sequence of int, optional
-        What may stand over the whole sentence; any symbol if absent.
+        Symbols allowed over the whole sentence; any by default.
     labels : (S,) array, optional
         The label of each symbol, −1 for one that is no constituent (a part of speech, the inside of a long rule).
         The symbols themselves if absent.
     allowed : sequence of (k, 3) arrays, optional
-        Rows (start, stop, symbol): what a coarse pass has left, per instance. Everything if absent.
+        Rows (start, stop, symbol) per instance: the constituents kept by a coarse pass. All by default.
     n_threads : int
-        How many threads grow the forests.
+        Number of threads that build the forests.
 
     Notes
     -----
     Complexity: every oracle O(edges of the forest), at most O(R n³); k-best times k log k; slack times the square of
     the number of costs.
 
-    There is no ``project``: a projection has no recursion over spans.
+    There is no ``project``: projection does not decompose over spans.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Grammar(CompiledStructure):
     ) -> None:
         rules = compile_rules(n_symbols, binary, unary, root)
         if allowed is not None and len(allowed) != len(tags):
-            raise InputError(f"'allowed' is of {len(allowed)} instances, there are {len(tags)}")
+            raise InputError(f"'allowed' has {len(allowed)} entries for {len(tags)} instances")
         offsets, flat = _packed_tags(tags, n_symbols)
         tables = None if allowed is None else [
             _allowed_table(i, len(words), n_symbols, np.asarray(allowed[i])) for i, words in enumerate(tags)
@@ -94,7 +94,7 @@ class Grammar(CompiledStructure):
         self._take(rules, np.array([len(words) for words in tags], np.int64), forests, labels)
         empty = np.flatnonzero(np.diff(self._pack.nodes) == 0)
         if len(empty):
-            raise InputError(f"the grammar derives no tree of instance {int(empty[0])} ({len(empty)} such in all)")
+            raise InputError(f"the grammar derives no tree for instance {int(empty[0])} (and {len(empty) - 1} others)")
 
     def _take(self, rules: GrammarRules, lengths: Ints, forests: list[Any], labels: ArrayLike | None) -> None:
         S, U = rules.n_symbols, len(rules.ends)

@@ -1,4 +1,4 @@
-"""Matching: links between the words of two sentences, each word used at most once, or up to D times at a price."""
+"""Matching: links between the words of two sentences, with at most one link per word, or up to D with a penalty."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class Matching(CompiledStructure):
     def nearest_feasible(self, i: int, links: Any) -> Links:
         """The largest set of the given links that is an output: the argmax of their indicator.
 
-        Gold links that a model cannot produce are an error in training. Replace them by this only if you mean to.
+        Gold links that a model cannot produce are an error in training. Replace them with this only if you mean to.
 
         Examples
         --------
@@ -180,7 +180,7 @@ class Matching(CompiledStructure):
         return super().kbest(i, scores, k)
 
     def _check_penalties(self, i: int, scores: ArrayLike) -> None:
-        """Name the word whose fertility scores are no convex penalty, before the kernel refuses them."""
+        """Name the word whose fertility scores are not a convex penalty, before the kernel rejects them."""
         if self.max_fertility == 1:
             return
         n_rows, _ = self.size(i)

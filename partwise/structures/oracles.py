@@ -1,4 +1,4 @@
-"""Oracles: what may be asked of an output space, as generic functions that compiled loops call.
+"""Oracles: the queries that an output space may answer, as generic functions that compiled loops call.
 
 Each oracle has a name, says what it answers, and is registered here once with ``@oracle``. A structure has an
 oracle when a kernel is registered for its pack, or when its class defines the method of that name; nothing is

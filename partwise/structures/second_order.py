@@ -23,7 +23,7 @@ __all__ = ["Beliefs", "SecondOrderTree"]
 
 
 class Beliefs(NamedTuple):
-    """What belief propagation ends with: the Bethe log-partition, the beliefs of all parts, how long it took."""
+    """The result of belief propagation: the Bethe log-partition, the beliefs of all parts, and the number of rounds."""
 
     log_partition: float
     parts: Floats
@@ -35,7 +35,7 @@ class SecondOrderTree(CompiledStructure):
     """y = a tree over candidate arcs with score Σ arcs + Σ neighbouring siblings + Σ grandparents.
 
     Section 3.2 of Martins et al. (2010) beside its TREE factor: consecutive siblings with the first and the last
-    child of each side, and chains grandparent–head–modifier. ``argmax`` is the best tree that dual decomposition finds:
+    child of each side, and grandparent–head–modifier chains. ``argmax`` is the best tree that dual decomposition finds:
     an attained output ("inner"), with an upper bound by ``bound``. Where both agree, :meth:`solve` calls it optimal.
 
     ``marginals`` are the beliefs of loopy belief propagation with the Bethe log-partition of eqs. (18)–(19), which is
@@ -146,7 +146,7 @@ class SecondOrderTree(CompiledStructure):
         return super().marginals(i, scores)
 
     def beliefs(self, i: int, scores: Any, *, max_rounds: int = messages.MOST_ROUNDS, damping: float = 0.3) -> Beliefs:
-        """Belief propagation with its own account: as ``marginals``, and whether a fixed point was reached."""
+        """Belief propagation in detail: the marginals, and whether a fixed point was reached."""
         if not 0.0 <= damping < 1.0:
             raise ParameterError("damping", "SecondOrderTree.beliefs", "in [0, 1)", damping)
         self._check_higher(i, scores)

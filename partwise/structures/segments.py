@@ -114,7 +114,7 @@ class Segments(CompiledStructure):
         if allowed is None:
             return _none()
         if len(allowed) != len(self):
-            raise InputError(f"allowed segments are given for {len(allowed)} instances; there are {len(self)}")
+            raise InputError(f"'allowed' has {len(allowed)} entries for {len(self)} instances")
         rows = [np.asarray(row, bool) for row in allowed]
         for i, row in enumerate(rows):
             if row.shape != (starts[i + 1] - starts[i],):

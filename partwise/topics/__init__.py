@@ -1,4 +1,4 @@
-"""Topic models: LDA, and DiscLDA, which bends LDA's topics towards classes."""
+"""Topic models: LDA, and DiscLDA, whose topics are trained to distinguish classes."""
 
 from partwise._lazy import attach
 

@@ -37,7 +37,7 @@ BATCHES = 20  # groups of consecutive samples whose spread gives the standard er
 
 @kernel
 def chains_for(n_classes, burn_in, n_samples):
-    """Chains a class that make the fewest draws: enough to fill whole vectors, few enough to pay for their burn-in."""
+    """Chains per class with the fewest draws: enough to fill whole vectors, few enough to repay their burn-in."""
     best, least = 1, np.inf
     for chains in range(1, LANES + 1):
         work = (burn_in + max(-(-n_samples // chains), BATCHES)) * lanes_for(n_classes, chains)
@@ -251,7 +251,7 @@ def sampled_documents(
 ):
     """Class posterior of each document in ``documents``, eq. 4.33 or its relatives; results by document.
 
-    ``n_samples`` a class in all, from ``n_chains`` chains per class (0: as many as fill a vector).
+    ``n_samples`` per class in all, from ``n_chains`` chains per class (0: as many as fill a vector).
     With ``screen`` > 0 a pilot run of ``pilot`` sweeps sets aside the classes whose posterior it puts
     below ``screen``; they keep the pilot's estimate and the long chains go to the others.
     """
@@ -329,7 +329,7 @@ def annealed_documents(
     ratio_errors,
     means,
 ):
-    """Annealed importance sampling (Neal 2001; appendix 4.B) of Z_c = p(w_d | y = c), a run a lane.
+    """Annealed importance sampling (Neal 2001; appendix 4.B) of Z_c = p(w_d | y = c), one run per lane.
 
     Runs start from an exact draw of p(z_d) and pass q_τ(z) ∝ p(z_d) Π_n (Φ^c)^τ, τ = 0..1 in ``n_steps``
     equal steps, one Gibbs sweep each; a run's weight is Π_t p(w|z_t)^{τ_{t+1} − τ_t} and Z_c their mean.

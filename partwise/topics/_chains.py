@@ -1,4 +1,4 @@
-"""Many Gibbs chains over the prior topics z_d of one document, a chain a vector lane.
+"""Many Gibbs chains over the prior topics z_d of one document, one chain per vector lane.
 
 With Φ given, p(z_d | y, w_d, T, Φ) is sampled by (eq. 4.22)
 

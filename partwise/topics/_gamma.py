@@ -1,4 +1,4 @@
-"""Logarithms of Gamma draws, a block of samples side by side: most of what the mixture bridge spends on its draws."""
+"""Logarithms of Gamma draws, a block of samples at a time: most of the time the mixture bridge spends on its draws."""
 
 from __future__ import annotations
 

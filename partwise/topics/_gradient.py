@@ -33,8 +33,8 @@ def gradient_documents(
 
     mixed:  weights[y, v, l] = Σ_d Σ_{y'} mean_i [δ(y',y_d) δ(y,y_d) − p̂(y'|w_d) p(y|z^{(i)y'}, w_d)]
                                Σ_n δ(v, w_dn) δ(l, z_dn^{(i)y'}) / Φ^y_vl                      (4.17)
-    direct: the same with Σ_{y'} p̂(y') E_{y'}[p(y|z) g(z)] = p̂(y) E_y[g(z)] put in: one chain's samples a
-            class instead of C², the same expectation.
+    direct: the same with Σ_{y'} p̂(y') E_{y'}[p(y|z) g(z)] = p̂(y) E_y[g(z)] put in: one chain's samples per
+    class instead of C², the same expectation.
 
     labels: (D,); weights: (C, V, L) float64; posterior: (D, C), p̂, from samples of its own (footnote 12).
     """

@@ -1,7 +1,7 @@
 """Vector instructions for the two inner loops of Gibbs sampling, which numba does not vectorise by itself.
 
 ``draw_topic`` draws one topic from K unnormalised probabilities; ``draw_lanes`` draws one topic for each
-of W independent chains, a chain a vector lane. Both are written twice: in NumPy, which runs when
+of W independent chains, one chain per vector lane. Both are written twice: in NumPy, which runs when
 compilation is switched off and says what the function means, and in LLVM vector code, which compiled
 callers get. The two agree up to float32 rounding of the sums.
 """
@@ -65,7 +65,7 @@ def draw_lanes(
 ) -> None:
     """Redraw one token in every lane j: l with probability ∝ likelihood[offset + l·W + j]·counts[l·W + j].
 
-    state: (4·W,) uint32 of the xoshiro128+ generators, one a lane; counts, cumulative: (L·W,) float32;
+    state: (4·W,) uint32 of the xoshiro128+ generators, one per lane; counts, cumulative: (L·W,) float32;
     topics: (N·W,) int32, the token's old topics at token·W, replaced by the new. chosen: (W,) int32, the
     topics drawn by the *previous* call, which this call adds to the counts in the same pass that takes
     the old ones out (a vector store can be read back at once, scalar stores into a vector can not); −1
@@ -102,7 +102,7 @@ def score_lanes(
     """``draw_lanes``, and scores[j] += table[offset + l·W + j] for the topic l that lane j drew.
 
     table: flat float32 of the layout of ``likelihood``; scores: (W,) float32. The value is picked while the topic is
-    counted out, by a blend a topic: reading it afterwards would be a load a lane.
+    counted out, by one blend per topic: reading it afterwards would take one load per lane.
     """
     draw_lanes(state, likelihood, offset, counts, cumulative, n_topics, lane_blocks, topics, token, chosen)
     width = lane_blocks * LANES

@@ -1,4 +1,4 @@
-"""What is kept of a topic model: its state for the one-file format, and checkpoints of its training."""
+"""The stored state of a topic model, and checkpoints of its training."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ _FREE = frozenset({"n_iterations", "n_jobs", "callback", "transform_samples", "t
 
 
 class Keeper:
-    """The ``checkpoint`` of ``fit``: a state to go on from, or a file that keeps one.
+    """The ``checkpoint`` of ``fit``: a state to continue from, or a file that holds one.
 
     A file is written after the first step and then whenever writing costs less than a twentieth of the time
-    since; a ``Checkpoint`` is written when it is due. One that was made by other settings or data is refused.
+    since; a ``Checkpoint`` is written when it is due. A checkpoint made with other settings or data is an error.
     """
 
     def __init__(self, source: CheckpointSource | None, owner: StateMixin, corpus: Corpus, labels: Any = None) -> None:
@@ -155,10 +155,10 @@ class Keeper:
             if other["settings"].get(name) != value:
                 raise InputError(
                     f"{self.file.path}: a checkpoint with {name}={other['settings'].get(name)!r}, "
-                    f"not {value!r}; remove it to start again"
+                    f"not {value!r}; delete it to start again"
                 )
         if other["data"] != self.made_by["data"]:
-            raise InputError(f"{self.file.path}: a checkpoint of other data; remove it to start again")
+            raise InputError(f"{self.file.path}: a checkpoint of other data; delete it to start again")
 
     def keep(self, step: int, state: Callable[[], State]) -> None:
         """Write the state after ``step``, if it is time to."""

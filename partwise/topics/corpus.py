@@ -1,4 +1,4 @@
-"""Counts in, packed tokens out: the one place where the input of topic models is checked.
+"""From counts to packed tokens: the place where the input of topic models is checked.
 
 A corpus is a D × V matrix of counts (CSR, any scipy sparse format, or dense). Samplers want tokens: word
 ids repeated by their counts, document after document, with offsets.
@@ -64,7 +64,7 @@ def pack(X: Any, n_words: int | None = None, allow_empty: bool = False) -> Corpu
     """Check a D × V matrix of counts and unpack it to tokens; O(number of tokens).
 
     ``n_words`` is the fitted vocabulary size; ``allow_empty`` lets documents without tokens through
-    (prediction falls back on the prior there; training refuses them).
+    (prediction uses the prior for them; training raises an error).
 
     Examples
     --------

@@ -37,7 +37,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
     class_topics, shared_topics : int
         B_c and B_s.
     n_topics : int or None
-        K, if you want it checked: it must be C·B_c + B_s.
+        K, as a check: it must equal C·B_c + B_s.
     transformation : "fixed" or "learned"
     inference : "gibbs" or "variational"
         Sampling as in the thesis, or mean field: deterministic, with exact gradients of its bounds.
@@ -77,7 +77,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
     classes_ : (C,); class_prior_ : (C,); alpha_ : (L,)
     transformation_ : (C, K, L), T
     phi_ : (n_phi, V, K), estimates of Φ
-    history_ : list of dicts, one a step size tried, with the validation error of each round.
+    history_ : list of dicts, one per step size tried, with the validation error of each round.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, *, checkpoint: CheckpointSource | None = None, engine: Any = None) -> Self:
         """Fit on a D × V matrix of counts and D labels, ``None`` or NaN where unknown. With a ``checkpoint``
-        (a file, or what ``checkpoint()`` returned) go on from it; a file is also kept up to date.
+        (a file, or what ``checkpoint()`` returned) continue from it; a file is also kept up to date.
 
         With an ``engine`` (a dask.distributed.Client, its address, or "local") the sweeps that estimate Φ are done by
         the workers of a cluster, as in :meth:`partwise.topics.LDA.fit`: an approximation, whose result does not depend
@@ -191,7 +191,7 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         return self
 
     def checkpoint(self) -> State:
-        """(header, arrays) of a training in progress: what ``fit(X, y, checkpoint=...)`` goes on from."""
+        """(header, arrays) of a training in progress: what ``fit(X, y, checkpoint=...)`` continues from."""
         if not hasattr(self, "_training"):
             raise InputError("no training is in progress: call checkpoint() from the callback of fit")
         return self._training.checkpoint()

@@ -1,7 +1,7 @@
 """The two ways to do inference in DiscLDA, behind one interface: Gibbs sampling and mean field.
 
-An engine is given the corpus, Φ and T and returns posteriors, gradients and new Φ; the learning loop
-(Table 4.1) and the estimator do not know which engine they talk to.
+An engine takes the corpus, Φ and T and returns posteriors, gradients and new Φ; the learning loop
+(Table 4.1) and the estimator do not depend on which engine it is.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, *, checkpoint: CheckpointSource | None = None, engine: Any = None) -> Self:
         """Sample ``n_iterations`` sweeps on a D × V matrix of counts. With a ``checkpoint`` (a file, or what
-        ``checkpoint()`` returned) go on from it; a file is also kept up to date.
+        ``checkpoint()`` returned) continue from it; a file is also kept up to date.
 
         With an ``engine`` (a dask.distributed.Client, its address, or "local") groups of documents are swept at the
         same time by the workers of a cluster, each against its own copy of the counts (Newman et al. 2009): an

@@ -43,7 +43,7 @@ class NamedPairs(NamedTuple):
 
 
 def check_files(files: Iterable[str]) -> None:
-    """Say what cannot be read before anything is computed."""
+    """Raise for files that cannot be read, before anything is computed."""
     for path in files:
         if path != "-" and not os.path.exists(path):
             raise FormatError("cannot be read: there is no such file", path=path)

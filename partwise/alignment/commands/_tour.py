@@ -39,7 +39,7 @@ def show(trained: Any, folder: str) -> Outcome:
         )
         for name, each in found.items()
     ]
-    note = "Squares are gold links (rounded: possible ones); green marks are right predictions, red ones are wrong."
+    note = "Squares are gold links (rounded: possible links); green marks are correct predictions, red ones are wrong."
     return Outcome(scores, lines, [side_by_side(*grids), note])
 
 

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Everything that can be wrong before a file is read."""
+    """Check what can be checked before a file is read."""
     from partwise.storage import check_writable
 
     if args.report is not None and args.gold is None:

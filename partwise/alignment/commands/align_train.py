@@ -1,4 +1,4 @@
-"""``partwise align-train``: an aligner from gold links, on top of what raw text teaches."""
+"""``partwise align-train``: an aligner trained on gold links, on top of a model of raw text."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--seed", metavar="N", type=int, default=0, help="seed of the random number generator (default: 0)"
     )
-    group.add_argument("--checkpoint", metavar="FILE", help="save the state there after every pass, and resume from it")
+    group.add_argument(
+        "--checkpoint", metavar="FILE", help="save the training state to this file after every pass, and resume from it"
+    )
     group.add_argument("--report", metavar="FILE", help="write an HTML report (on --dev if given)")
     group.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads (default: 1)")
     files.add_output(parser, "print the result as JSON")
@@ -124,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> Any:
-    """Everything that can be wrong before a file is read; the aligner that is to be trained."""
+    """Check what can be checked before a file is read; return the aligner to train."""
     from partwise.alignment import GenerativeAligner
     from partwise.alignment.aligner import WordAligner
     from partwise.estimation.base import load_model
@@ -172,7 +174,7 @@ def read(given: list[str], what: str) -> tuple[files.NamedPairs, Any]:
 def summarise(
     args: argparse.Namespace, model: Any, pairs: files.NamedPairs, gold: Any, held_out: Any, seconds: float
 ) -> dict[str, Any]:
-    """What came out, as numbers; writes the report on the way."""
+    """The results as numbers; also writes the report."""
     result = model.result_
     best = result.trace[result.best_step - 1] if result.best_step else None
     shown, truth = (pairs, gold) if held_out is None else held_out

@@ -1,1 +1,1 @@
-"""One file a command: a file put here that defines ``COMMAND`` adds one, and no other has to change."""
+"""One file per command: any file here that defines ``COMMAND`` adds one, with no change elsewhere."""

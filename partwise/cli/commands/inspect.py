@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--header", action="store_true", help="show only the header; the weights are not read")
     parser.add_argument("--top", metavar="N", type=count, help="number of weights to show per label (default: 5)")
     parser.add_argument("--label", metavar="LABEL", help="only the weights of this label")
-    parser.add_argument("--trace", action="store_true", help="show every pass of the training, not only some")
+    parser.add_argument("--trace", action="store_true", help="show every training pass, not only some of them")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
     shown = model is not None and model.shows_weights
     for name in ("top", "label"):
         if getattr(args, name) is not None and (args.header or not shown):
-            why = "--header leaves them out" if shown else f"a {found.kind!r} has no weights of labels"
-            raise UsageError(f"--{name} is about the weights of labels, but {why}")
+            why = "--header leaves them out" if shown else f"a {found.kind!r} has no label weights"
+            raise UsageError(f"--{name} selects label weights, but {why}")
     weights = read_weights(args) if shown and not args.header else None
     if args.json:
         print_json({**summary, **(weights or {})})
@@ -100,7 +100,7 @@ def read_weights(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def show_summary(summary: dict[str, Any]) -> None:
-    """The header, a line each."""
+    """The header, one line per field."""
     writer = f"written by partwise {summary['partwise']} (format {summary['format']})"
     print(f"{summary['file']}: {summary['kind']}, {size_of(summary['bytes'])}, {writer}")
     info, settings = summary["info"], summary["settings"]
@@ -162,7 +162,7 @@ def show_trace(trace: list[dict[str, Any]], every: bool) -> None:
     print()
     print_table(("pass", "seconds", *columns), rows)
     if len(some) < len(trace):
-        print(f"({len(trace) - len(some)} passes between are left out; --trace shows them)")
+        print(f"({len(trace) - len(some)} passes in between are omitted; --trace shows them)")
 
 
 def show_weights(weights: dict[str, Any]) -> None:

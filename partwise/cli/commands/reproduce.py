@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
             print("\n".join(f"{name:<{width}}  {text}".rstrip() for name, text in known.items()))
         return
     if args.name is None:
-        raise UsageError("which experiment? partwise reproduce --list names them")
+        raise UsageError("name an experiment; partwise reproduce --list shows them all")
     result = run_experiment(args.name, quick=args.quick, out=args.out, data=args.data)
     if args.json:
         print_json(result)

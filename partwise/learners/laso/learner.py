@@ -64,7 +64,7 @@ class SearchData(Protocol):
 class PackedSearch(TrainingData):
     """m inputs of a packed problem with ``dim`` weights; see :mod:`partwise.learners.laso.packed`.
 
-    ``dynamic`` says that the problem's ``good_actions`` has an answer for every state, y-good or not.
+    ``dynamic`` means that the problem's ``good_actions`` is defined for every state, y-good or not.
     """
 
     def __init__(self, pack: Any, dim: int, m: int, *, dynamic: bool = False) -> None:
@@ -187,7 +187,9 @@ class LaSO:
             raise InputError(f"LaSO trains search problems, not {type(data).__name__}")
         if self.mode == "explore" and not getattr(data, "dynamic", False):
             known = ", ".join(repr(mode) for mode in MODES if mode != "explore")
-            raise ParameterError("mode", "LaSO", f"one of {known} where nothing is y-good after an error", self.mode)
+            raise ParameterError(
+                "mode", "LaSO", f"one of {known} for problems without y-good actions after an error", self.mode
+            )
         start = np.zeros(data.dim) if theta is None else np.array(theta, float)
         return run_passes(
             _Bound(self, data), max_passes=self.max_passes, theta=start, score=score, patience=patience,

@@ -55,7 +55,7 @@ class Queue:
         return nodes[:1], nodes[1:], []
 
     def rank(self, node: Node) -> float:
-        """What a node is ordered by: g, the y-good ones down-weighted."""
+        """The key that orders nodes: g, lowered by the margin for y-good nodes."""
         return node.g - node.down
 
     def enqueue(self, nodes: list[Node], following: list[Node]) -> list[Node]:
@@ -192,7 +192,7 @@ class Search:
         return self.judge is not None and _truth(self.judge(state), "good", state)
 
     def _on_path(self, node: Node | None, key: Hashable) -> bool:
-        """Whether the path to a node has been at a state: to go there again would be to go round in circles."""
+        """Whether the path to a node has visited a state, so that returning there would be a cycle."""
         while node is not None:
             if self._key(node.state) == key:
                 return True
@@ -200,7 +200,7 @@ class Search:
         return False
 
     def children(self, node: Node, remember: bool = True) -> list[Node]:
-        """The nodes that one step leads to, less those that the search has been at by a path as good."""
+        """The nodes one step away, except those already reached by a path at least as good."""
         given: Any = self.problem.operators(self.x, node.state)
         if not hasattr(given, "__iter__"):
             raise InputError(f"the operators at {node.state!r} must be a list of states, got {given!r}")

@@ -66,5 +66,5 @@ class SearchProblem(ABC):
         return None
 
     def key(self, state: Any) -> Hashable:
-        """What makes two states the same, for the memory of where the search has been."""
+        """The identity of a state, by which the search recognises states already visited."""
         return state  # type: ignore[no-any-return]

@@ -51,7 +51,7 @@ def open_text(path: str) -> IO[str]:
 
 
 def batches(sentences: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Sentences in lists; one at a time where a person or a program waits at the other end."""
+    """Sentences in lists; one at a time if input comes from a terminal or a pipe."""
     block: list[Any] = []
     for sentence in sentences:
         block.append(sentence)

@@ -22,10 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_files(parser, "sentences with trees: CoNLL-U or CoNLL-X", "sentences")
     group = parser.add_argument_group("model")
     group.add_argument("--order", type=int, choices=(1, 2), default=1, help="2: siblings and grandparents (default: 1)")
-    group.add_argument(
-        "--transitions", action="store_true", help="trees in linear time, step by step: fast, no probabilities"
-    )
-    group.add_argument("--beam", metavar="N", type=int, help="with --transitions: states that go on (default: 1)")
+    group.add_argument("--transitions", action="store_true", help="a transition parser: linear time, no probabilities")
+    group.add_argument("--beam", metavar="N", type=int, help="with --transitions: beam size (default: 1)")
     group.add_argument("--projective", action="store_true", help="only trees without crossing arcs (first order)")
     group.add_argument(
         "--roots",

@@ -21,7 +21,7 @@ Row = tuple[int, int, "Symbol"]
 
 
 class Symbol(NamedTuple):
-    """What stands over a span of a binary tree."""
+    """The symbol of a node of a binary tree."""
 
     kind: str
     label: str
@@ -39,7 +39,7 @@ def coarse_symbol(symbol: Symbol) -> Symbol:
 
 
 def collapse_chains(tree: PhraseTree) -> PhraseTree:
-    """The tree without a label over itself: of the nodes over the same words only the last with a label stays.
+    """The tree without repeated labels in a chain: of nodes with the same label and words only the lowest stays.
 
     Examples
     --------

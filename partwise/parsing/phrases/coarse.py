@@ -1,4 +1,4 @@
-"""The coarse pass: what a grammar without memory leaves of a sentence's spans, before a finer one looks at them."""
+"""The coarse pass: pruning of a sentence's spans with a plain grammar, before a finer one is used."""
 
 from __future__ import annotations
 

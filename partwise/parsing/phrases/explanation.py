@@ -1,4 +1,4 @@
-"""Why this phrase: the weights that spoke for and against a label over some words."""
+"""Why this phrase: the weights for and against a label over some words."""
 
 from __future__ import annotations
 

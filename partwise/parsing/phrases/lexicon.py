@@ -1,4 +1,4 @@
-"""Which parts of speech a word may have: by what was seen of it, and for rare and unknown words by how they look."""
+"""The parts of speech a word may have: those seen with it; for rare and unknown words, those its form suggests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Labelled brackets by the rules of EVALB with Collins' parameters.
 
-Punctuation (``, : `` '' .``) is taken out of both trees before spans are numbered, TOP and -NONE- are no brackets, and
-ADVP and PRT are one label. Which words are punctuation, the gold tags say. Parts of speech are no brackets.
+Punctuation (``, : `` '' .``) is taken out of both trees before spans are numbered, TOP and -NONE- are not brackets, and
+ADVP and PRT are one label. The gold tags decide which words are punctuation. Parts of speech are not brackets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class BracketScores:
 
     @property
     def exact(self) -> float:
-        """Sentences all of whose brackets are right."""
+        """Percentage of sentences whose brackets are all correct."""
         return 100.0 * self.complete / self.sentences if self.sentences else 0.0
 
     @property

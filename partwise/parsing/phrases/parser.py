@@ -161,7 +161,7 @@ class PhraseParser(TreebankEstimator):
         return PhraseFeatures(space, words, self.model_.fine.symbols, bits=self.bits)
 
     def _take(self, result: Result) -> Self:
-        """Weights as a file holds them: single precision, which a table of hashes has no use beyond."""
+        """Weights in single precision, as in the model file; hashed weights need no more."""
         self.theta_ = result.theta.astype(np.float32)
         self.result_ = replace(result, theta=np.zeros(0))
         return self
@@ -353,9 +353,9 @@ class PhraseParser(TreebankEstimator):
     def _restore_weights(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         places, weights = np.asarray(arrays["places"]), np.asarray(arrays["weights"], np.float32)
         if header["dim"] != 1 << self.bits or not np.isfinite(weights).all():
-            raise StorageError("the weights are not those of the features that the settings describe")
+            raise StorageError("the weights do not match the features that the settings describe")
         if len(places) != len(weights) or (len(places) and not 0 <= places.min() <= places.max() < header["dim"]):
-            raise StorageError("the places of the weights are outside of the table")
+            raise StorageError("weight positions lie outside the table")
         self.theta_ = np.zeros(header["dim"], np.float32)
         self.theta_[places] = weights
         self.result_ = result_from_json(header["result"], np.zeros(0))

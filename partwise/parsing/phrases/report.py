@@ -1,4 +1,4 @@
-"""The report on a phrase parser: how good it is, how sure it is, what it misses, and pictures of its errors."""
+"""The report on a phrase parser: its scores, its calibration, the phrases it misses, and pictures of its errors."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def phrase_report(
     )
     learning_curves(page, run)
     error = _probabilities(page, gold, found, mass)
-    section = page.section("labels", "Labels", "Gold phrases found, and phrases found that are gold.")
+    section = page.section("labels", "Labels", "Recall and precision per label.")
     section.add(table(["label", "gold", "recall", "found", "precision"], _by_label(gold, found), align="lrrrr"))
     _draw(page, gold, found, mass, pictures)
     page.embed(
@@ -99,7 +99,7 @@ def _probabilities(page: Page, gold: Sequence[PhraseTree], found: Sequence[Phras
                 chosen.append(min(probability[constituent], 1.0))
                 right.append(constituent in true)
     reliability = calibration(np.array(chosen), np.array(right, bool))
-    lead = "Are phrases as often right as their probabilities say? Expected calibration error "
+    lead = "Are phrases correct as often as their probabilities say? Expected calibration error "
     page.section("calibration", "Probabilities", f"{lead}{reliability.error:.4f}.").add(
         figure(
             charts.reliability_diagram(
@@ -131,7 +131,7 @@ def _draw(page: Page, gold: Sequence[PhraseTree], found: Sequence[PhraseTree], m
     pairs = [(Counter(a.constituents()), Counter(b.constituents())) for a, b in zip(gold, found, strict=True)]
     errors = [(a - b).total() + (b - a).total() for a, b in pairs]
     worst = [i for i in np.argsort([-e for e in errors], kind="stable").tolist() if errors[i] > 0][:most]
-    lead = "Phrases that gold has not are red, those that are missing are listed; a label is as dark as it is probable."
+    lead = "Wrong phrases are red, missing ones are listed; darker labels are more probable."
     section = page.section("trees", "Trees with the most errors", lead)
     if not worst:
         section.add("Every tree is right.")

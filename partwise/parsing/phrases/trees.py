@@ -1,7 +1,7 @@
 """Bracketed trees, ``(S (NP (DT the) (NN cat)) (VP (VBD slept)))``: reading, writing, cleaning.
 
-A tree is read as it stands. What treebanks add beside phrases (traces, function tags, the wrapper at the top) is taken
-away by :func:`clean_tree`, which says so in its name.
+A tree is read unchanged. What treebanks add to phrases (traces, function tags, the wrapper at the top) is removed by
+:func:`clean_tree`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class FileLayout:
 
 
 def without(data: Columns, label: str | None) -> Columns:
-    """The data without a column: what is to be predicted must not be seen, whatever the templates read."""
+    """The data without a column, so that templates cannot see what is to be predicted."""
     return data.without(label)
 
 

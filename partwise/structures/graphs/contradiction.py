@@ -33,11 +33,11 @@ def evidence_row(space: GraphSpace, i: int, known: Mapping[int, Any]) -> NDArray
         row = space.allowed[first : first + start[-1]] != 0
     for v, states in known.items():
         if not 0 <= v < len(start) - 1:
-            raise InputError(f"evidence on variable {v} of instance {i}, which has {len(start) - 1} variables")
+            raise InputError(f"evidence on variable {v} of instance {i}, which has only {len(start) - 1} variables")
         keep = np.zeros(start[v + 1] - start[v], bool)
         wanted = np.atleast_1d(np.asarray(states))
         if wanted.dtype.kind not in "iu" or wanted.min() < 0 or wanted.max() >= len(keep):
-            raise InputError(f"evidence on variable {v} of instance {i}: {states} is no state of {len(keep)}")
+            raise InputError(f"evidence on variable {v} of instance {i}: {states} is not one of its {len(keep)} states")
         keep[wanted] = True
         row[start[v] : start[v + 1]] &= keep
     return row

@@ -228,11 +228,11 @@ class Graph:
         where, seen = f"hard factor {number}, {factor}", set()
         for a in factor.literals:
             if not 0 <= a.variable < len(self.states):
-                raise InputError(f"{where}: variable {a.variable} is none of {len(self.states)}")
+                raise InputError(f"{where}: there is no variable {a.variable}; the graph has {len(self.states)}")
             size = int(self.states[a.variable])
             if factor.allowed is None:
                 if not 0 <= a.state < size:
-                    raise InputError(f"{where}: variable {a.variable} has {size} states, no state {a.state}")
+                    raise InputError(f"{where}: variable {a.variable} has {size} states; there is no state {a.state}")
                 if size == 1:
                     raise InputError(f"{where}: variable {a.variable} has only one state")
             key = (a.variable, a.state if size > 2 and factor.allowed is None else 0)

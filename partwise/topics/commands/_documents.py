@@ -1,4 +1,4 @@
-"""Documents as commands read them: a line each, or a file each in folders that name their classes."""
+"""Documents as commands read them: one per line, or one per file in folders named after their classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DocumentSet", "add_input", "read_documents", "read_words"]
 
 
 class DocumentSet(NamedTuple):
-    """Texts, what to call each of them, and their labels: None if one is unknown, or altogether."""
+    """Texts with their names and labels; a label is None if unknown, and so is the list if there are no labels."""
 
     texts: list[str]
     names: list[str]
@@ -40,10 +40,10 @@ def read_documents(path: str, *, tab: bool = False, labels: str | None = None, e
     """A file with one document per line ('-' is standard input), or a folder.
 
     In a folder of folders each folder is a class and each file in it a document of that class; in a folder of files
-    the documents have no class. Names that begin with a dot are passed over.
+    the documents have no class. Names that begin with a dot are skipped.
     """
     if tab and labels is not None:
-        raise UsageError("--tab says that the labels are in the file, --labels that they are in another")
+        raise UsageError("give --tab (labels in the same file) or --labels (labels in another file), not both")
     if os.path.isdir(path):
         if tab:
             raise UsageError(f"--tab is for a file of lines; {path} is a folder")
@@ -63,7 +63,7 @@ def read_documents(path: str, *, tab: bool = False, labels: str | None = None, e
 
 
 def read_words(path: str) -> list[str]:
-    """The words of a file, one or more a line."""
+    """The words of a file, one or more per line."""
     return [word.lower() for line in _lines(path, "utf-8") for word in line.split()]
 
 

@@ -25,7 +25,7 @@ _CLASS_FLAGS = ("class_topics", "shared_topics", "samples")
 
 
 def train(args: argparse.Namespace) -> int:
-    """Fit a model, save it, and tell how good it is on ``--test``."""
+    """Fit a model, save it, and report its error on ``--test``."""
     from partwise.storage import check_writable
 
     if args.model is None:
@@ -206,7 +206,7 @@ def _score(model: TextTopics, data: DocumentSet, predicted: Any = None) -> dict[
 
 
 def open_topics(path: str, n_jobs: int = 1) -> TextTopics:
-    """A model of texts; others are refused by name."""
+    """A model of texts; any other model is an error that names its kind."""
     from partwise.estimation.base import load_model
     from partwise.topics import TextTopics
 

@@ -102,7 +102,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--test", metavar="DATA", help="labelled documents in the format of DATA; the error rate on them is reported"
     )
     group.add_argument(
-        "--checkpoint", metavar="FILE", help="save the state there from time to time, and resume from it"
+        "--checkpoint",
+        metavar="FILE",
+        help="save the training state to this file from time to time, and resume from it",
     )
     group.add_argument("--report", metavar="FILE", help="write an HTML report (on --test if given)")
     group.add_argument("--n-jobs", "-j", metavar="N", type=int, default=1, help="threads of inference (default: 1)")
