@@ -24,7 +24,7 @@ ENGINES = ("cut", "loopy_bp", "mean_field")
 
 
 def model(engine: str, side: int, sweeps: int) -> tuple[Cut | FactorGraph, np.ndarray]:
-    """(space, scores): random evidence, and neighbours that would rather agree."""
+    """(space, scores): random evidence, and neighbours that prefer to agree."""
     rng, n, edges = np.random.default_rng(0), side * side, grid_edges(side, side)
     if engine == "cut":
         return Cut([n], [edges]), np.concatenate([rng.normal(size=2 * n), np.full(len(edges), -0.5)])

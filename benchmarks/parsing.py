@@ -61,7 +61,7 @@ def measure_lists(parser: SecondOrderParser, sentences: Any, k: int = 10) -> Non
 
 
 def predicted_tags(args: Any, *parts: Any) -> list[Any]:
-    """Train, dev and test with tags of our own labeller, jack-knifed in training; how many are right."""
+    """Train, dev and test with tags of our own labeller, jackknifed in training; how many are right."""
     from partwise import SequenceLabeler
     from partwise.parsing.tagging import TagPredictor
 
@@ -92,7 +92,7 @@ def main() -> None:
     options.add_argument("--order", type=int, choices=(1, 2), default=2, help="1: first order only")
     options.add_argument("--tags", choices=("gold", "predicted"), default="gold")
     options.add_argument("--columns", default="upos,xpos", help="the tags to predict")
-    options.add_argument("--folds", type=int, default=2, help="of the jack-knife that predicts tags for training")
+    options.add_argument("--folds", type=int, default=2, help="of the jackknife that predicts tags for training")
     options.add_argument("--nbest", type=int, default=200, help="test sentences whose 10 best trees are listed")
     options.add_argument("--model", help="where to save the second-order model")
     args = options.parse_args()

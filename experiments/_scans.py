@@ -1,4 +1,4 @@
-"""Scans for the segmentation experiment: the Oakland laser scans, thinned, and made-up scenes of puppets among
+"""Scans for the segmentation experiment: the Oakland laser scans, thinned, and synthetic scenes of puppets among
 clutter."""
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def cells(context: Context) -> list[dict[str, Any]]:
 
 
 def errors(data: Any, theta: Any, beam: int, down: float) -> float:
-    """How many errors the search makes with these weights where y-good nodes are down-weighted; nothing is learnt."""
+    """How many errors the search makes with these weights where y-good nodes are down-weighted; nothing is learned."""
     numbers = np.zeros(8)
     numbers[[GENERATION, SCALE]] = 1.0
     still = Rule(ALMA, LASO, beam, 0.5, 2.0 * down, 1e-200)  # (1 − α)B k^{−1/2} = down, and steps too small to count

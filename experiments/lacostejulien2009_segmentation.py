@@ -1,7 +1,7 @@
 """``lacostejulien2009-segmentation``: Figure 2.7, max-margin segmentation of 3-D scans, on other scans.
 
 The paper's scans of wooden puppets are not public. In their place there are the Oakland laser scans (vegetation
-against all else; scans split by file) and made-up scenes of puppets among clutter. As in §2.6.1: 45 principal
+against all else; scans split by file) and synthetic scenes of puppets among clutter. As in §2.6.1: 45 principal
 components of spin images of 10 × 5 bins at two resolutions, one constant edge feature, Hamming cost, five training
 scans of about 7,400 points, three for validation. Every curve starts at θ = 0. The ``reduced`` problem has the same
 scans with fewer points, so that the regularisation path can be had from a quadratic program solver.

@@ -75,7 +75,7 @@ def table(cells: list[Cell], context: Context) -> str:
     head = ["loss", "learner", "objective", "relative gap", "above the best bound", "gap 1% after, s",
             "gap 0.1%, s", "1% above the bound, s", "0.1% above, s"]  # fmt: skip
     shown = markdown_table(head, rows)
-    return "Quick variant: made-up letters.\n\n" + shown if context.quick else f"C = {C:g}\n\n{shown}"
+    return "Quick variant: synthetic letters.\n\n" + shown if context.quick else f"C = {C:g}\n\n{shown}"
 
 
 def draw(figure: Any, cells: list[Cell], context: Context) -> None:

@@ -97,7 +97,7 @@ def table(cells: list[Cell], context: Context) -> str:
             rows.append([protocol, None, name, *[None] * 7, f"{percent:.1f}"])
     head = ["folds", "loss", "learner", "C", "primal", "dual", "relative gap", "s", "passes", "status", "test error, %"]
     shown = markdown_table(head, rows)
-    return "Quick variant: made-up letters.\n\n" + shown if context.quick else shown
+    return "Quick variant: synthetic letters.\n\n" + shown if context.quick else shown
 
 
 def draw(figure: Any, cells: list[Cell], context: Context) -> None:

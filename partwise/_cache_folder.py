@@ -26,7 +26,7 @@ _DIGEST = 32  # bytes of a checksum in front of every file
 
 
 def read(path: str) -> bytes | None:
-    """What was written; None if there is nothing, or something damaged or somebody else's."""
+    """What was written; None if there is nothing, or it is damaged or belongs to another user."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     except OSError:
@@ -68,7 +68,7 @@ def remove(path: str) -> None:
 
 
 def clean(folder: str) -> None:
-    """Remove what nobody has used for thirty days; once a day, since a look at every file takes time."""
+    """Remove what has not been used for thirty days; at most once a day, since checking every file takes time."""
     mark = os.path.join(folder, "cleaned")
     now = time.time()
     with suppress(OSError):

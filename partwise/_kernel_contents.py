@@ -47,7 +47,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), ran
 
 
 class UnknownContentsError(Exception):
-    """Something in a kernel that cannot be described, so that nobody could tell whether it has changed."""
+    """Something in a kernel that cannot be described, so that a change would go unnoticed."""
 
 
 def kernel_hash(function: Callable[..., Any], arguments: Iterable[Type], options: dict[str, Any], machine: Any) -> str:

@@ -61,7 +61,8 @@ def row_size(x, at, n):
 def weigh_row(parts, label, e, alpha, gain, state, beta, start, inverse, n):
     """parts[label + b] += alpha[state + b]·β and gain[state + b] = e[label + b]·β·inverse, β = beta[start + b], b < n.
 
-    A state that nothing reaches (alpha = 0) may have a beta of any size: it counts as 0, lest 0 meet infinity.
+    A state that nothing reaches (alpha = 0) may have a beta of any size: it counts as 0, so that 0 is never multiplied
+    by infinity.
     """
     for b in range(n):
         x = beta[start + b] if alpha[state + b] > 0.0 else 0.0

@@ -174,7 +174,7 @@ class Hard:
         return theta, alphas
 
     def _hinge(self) -> Iterator[tuple[Floats, list[Floats]]]:
-        """The program with one slack an instance, its variable in units of 1/size or of √C."""
+        """The program with one slack per instance, its variable in units of 1/size or of √C."""
         import clarabel
 
         size = float(max(np.abs(a).max() for a, _ in self.cuts)) or 1.0

@@ -38,7 +38,7 @@ def hinge(case: Tiny, theta: Floats) -> float:
 
 @cache
 def optimum(name: str, domain: str, signs: bool) -> float:
-    """min of (Ω(θ) + Σ_i L_i(θ))/m with one slack an instance and a row for every output."""
+    """min of (Ω(θ) + Σ_i L_i(θ))/m with one slack per instance and a row for every output."""
     case, settings = case_of(name), DOMAINS[domain]
     d, m = case.features.dim, len(case.outputs)
     cuts = [differences(case, i, 1.0) for i in range(m)]

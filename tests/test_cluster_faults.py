@@ -1,4 +1,4 @@
-"""What is lost, full or too small around a cluster: what is said, and that work goes on from its checkpoint."""
+"""What is lost, full or too small around a cluster: what is said, and that work resumes from its checkpoint."""
 
 from __future__ import annotations
 

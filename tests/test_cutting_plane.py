@@ -38,7 +38,7 @@ def all_cuts(case: Tiny, i: int, loss: Loss) -> tuple[Floats, Floats]:
 
 
 def optimum(case: Tiny, loss: Loss, C: float, nonnegative: Floats | None = None) -> tuple[float, Floats]:
-    """(min P, θ*) as a quadratic program with one slack an instance and all constraints."""
+    """(min P, θ*) as a quadratic program with one slack per instance and all constraints."""
     dim, m = case.features.dim, len(case.outputs)
     rows, bounds = [], []
     for i in range(m):

@@ -55,7 +55,7 @@ def test_without_repair_the_error_names_label_position_and_repair(name: str) -> 
 @pytest.mark.parametrize("found", ["IOB1", "IOBES", "BILOU"])
 def test_another_scheme_is_named(found: str) -> None:
     for name in ("sequence", "segment"):
-        with pytest.raises(InputError, match=f"they look like {found}: say scheme='{found}', or convert") as error:
+        with pytest.raises(InputError, match=f"they look like {found}: use scheme='{found}', or convert") as error:
             MODELS[name](scheme="IOB2").fit(X, convert_all(GOOD, "IOB2", found))
         assert "convert_all(y" in str(error.value)
 

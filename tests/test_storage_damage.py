@@ -1,4 +1,4 @@
-"""Model files that are not what they should be: each is refused by name, and nothing else can happen."""
+"""Model files that are not what they should be: each is an error that names it, and nothing else can happen."""
 
 from __future__ import annotations
 

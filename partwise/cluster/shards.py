@@ -69,7 +69,7 @@ class Scratch:
         return vector
 
     def release(self, vector: Any) -> None:
-        """Take a vector that nobody reads any more."""
+        """Take back a vector that is no longer used."""
         if isinstance(vector, np.ndarray) and vector.flags.writeable:
             self._vectors.append(vector)
 
@@ -82,7 +82,7 @@ class Shard(Protocol):
     """Where a shard comes from: small, and picklable if it is to be opened elsewhere."""
 
     def open(self, n_threads: int) -> Any:
-        """Its problem, or what else the tasks work on; the same bits whoever opens it."""
+        """Its problem, or whatever the tasks work on; the same bits in every process."""
 
     @property
     def size(self) -> str:

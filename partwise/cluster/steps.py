@@ -1,6 +1,6 @@
 """Learners whose steps need a sum over all instances, on shards: exponentiated gradient and the subgradient method.
 
-A step is one sum along the tree of :mod:`partwise.cluster.shards`, so that θ has the same bits whoever adds it up.
+A step is one sum along the tree of :mod:`partwise.cluster.shards`, so that θ has the same bits wherever it is added up.
 """
 
 from __future__ import annotations

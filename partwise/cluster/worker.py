@@ -94,7 +94,7 @@ def adopt(run: str, shards: Sent, n_threads: int) -> list[int]:
 
 
 def forget(run: str) -> None:
-    """Let go of the shards of a run, or of all where it is empty."""
+    """Release the shards of a run, or all shards if it is empty."""
     for key in [key for key in _HELD if not run or key[0] == run]:
         del _HELD[key]
     for name in [name for name in _SCRATCH if not run or name == run]:

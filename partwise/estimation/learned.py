@@ -52,7 +52,8 @@ class LearnedEstimator(StoredModel, Estimator):
 
     * ``_make_problem(X, y, learner, loss)``: reads the data, keeps what prediction needs, returns what is to be solved;
     * ``_make_score(X, y)``: a function θ → score on held-out data, higher is better, where ``fit`` takes a dev set;
-    * ``_own_state()`` and ``_restore(header, arrays)``: what a model file holds beside settings, weights and result.
+    * ``_own_state()`` and ``_restore(header, arrays)``: what a model file holds in addition to settings, weights and
+    result.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class LearnedEstimator(StoredModel, Estimator):
     """
 
     usual_loss: ClassVar[str] = "crf"  # where neither the user nor the learner has one of its own
-    #: Parameters that change neither the problem nor the way to its solution: a training may go on with others.
+    #: Parameters that change neither the problem nor the way to its solution: training may resume with different ones.
     free: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
     #: Parameters that a file cannot hold.
     not_stored: ClassVar[tuple[str, ...]] = ()
@@ -98,7 +99,7 @@ class LearnedEstimator(StoredModel, Estimator):
         return None
 
     def _own_state(self) -> State:
-        """(header, arrays) of what the model is beside settings, weights and result."""
+        """(header, arrays) of the model, without settings, weights and result."""
         return {}, {}
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

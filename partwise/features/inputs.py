@@ -218,7 +218,7 @@ class Vocabulary:
     def read_one(self, sequence: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
         """(indptr, attributes) of one sequence of rows of strings, quickly; None if it has other rows.
 
-        An unknown attribute is −1. Attributes are told apart by Python's own 64-bit hash of their strings: a dict
+        An unknown attribute is −1. Attributes are distinguished by Python's own 64-bit hash of their strings: a dict
         would wait for memory three times per string, this table once. That two of 10⁶ attributes share a hash has
         a probability of 3·10⁻⁸; then there is no table.
         """

@@ -65,7 +65,7 @@ class Learner(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()  # oracles beside the one the loss needs
     losses: ClassVar[str] = "any loss"  # which losses it can minimise, in words, for the table and the errors
     constrains: ClassVar[bool] = False  # whether it can keep the weights of ``Problem.nonnegative`` ≥ 0
-    own_loss: ClassVar[str | None] = None  # the loss to take where nobody says which
+    own_loss: ClassVar[str | None] = None  # the loss to use by default
     convex_only: ClassVar[bool] = False  # whether the problem, not the loss alone, must be convex
     certified: ClassVar[bool] = False  # whether its primal objective is what counts: the best iterate is returned
     weighs: ClassVar[bool] = (
@@ -322,7 +322,7 @@ def objective(problem: Problem, theta: Floats, C: float) -> float:
 
 
 class _Registry(dict[str, type[Learner]]):
-    """Learners by name. One of this package comes in when asked for, all when somebody looks through them."""
+    """Learners by name. A learner of this package is imported on first use, all of them when the names are listed."""
 
     _complete = False
 

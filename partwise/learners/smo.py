@@ -13,7 +13,7 @@ the second being where μ_i would leave the polytope. The pair is the one that v
 g·z of all outputs, z⁻ of least g·z of those whose every part has mass in μ_i. No list of outputs is kept.
 
 **Hybrid** (Bartlett et al. 2004, §5): SMO is quick at first and slow later, EG the reverse. After some passes of SMO
-the marginals become Gibbs parameters, log-conditionals of the cliques, and EG goes on from there.
+the marginals become Gibbs parameters, log-conditionals of the cliques, and EG continues from there.
 """
 
 from __future__ import annotations

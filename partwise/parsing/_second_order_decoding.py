@@ -88,7 +88,7 @@ def second_order_lists(space, features, theta, start, stop, found):
 
 
 class Propagated(NamedTuple):
-    """What belief propagation says of every sentence."""
+    """The results of belief propagation for every sentence."""
 
     log_partitions: Floats  # (n,) Bethe's
     rounds: NDArray[np.int64]  # (n,)

@@ -227,7 +227,7 @@ def _cross(heads, a, b):
 
 @kernel
 def uncross(heads, n):
-    """Let go of arcs until none cross: always one that crosses the most others, of such the longest.
+    """Drop arcs until none cross: always the one that crosses the most others, the longest of these.
 
     The root is n; words that lose their arcs have the head NO_HEAD. Returns how many.
     """

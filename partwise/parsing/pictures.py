@@ -39,7 +39,7 @@ def dependency_svg(
     ----------
     sentence : DependencySentence with a tree
     marginals : (n + 1, n), optional
-        Probabilities of arcs: an arc is as dark as it is probable; others with at least ``shade`` are drawn thin.
+        Probabilities of arcs: more probable arcs are darker; others with at least ``shade`` are drawn thin.
     gold : DependencySentence, optional
         The right tree: arcs that it lacks are drawn in red, and those that are missing are dashed.
 

@@ -43,9 +43,9 @@ class SecondOrderParser(DependencyParser):
     """argmax over trees of Σ arcs + Σ consecutive siblings + Σ grandparents, section 3.2 of Martins et al. (2010).
 
     A first-order :class:`DependencyParser` is trained first. It leaves at most ``max_heads`` heads per word (those with
-    at least ``threshold`` times the probability of the best one, and those of its best tree), and its weights are where
-    training goes on from. Trees are found by dual decomposition; :meth:`certificates` shows which are proved to be the
-    best. Probabilities are the beliefs of loopy belief propagation; n-best lists come with their own certificates
+    at least ``threshold`` times the probability of the best one, and those of its best tree), and training
+    starts from its weights. Trees are found by dual decomposition; :meth:`certificates` shows which are proved to be
+    the best. Probabilities are the beliefs of loopy belief propagation; n-best lists come with their own certificates
     (:meth:`predict_nbest`); explanations are those of the first-order model, ``pruner_``.
 
     Parameters

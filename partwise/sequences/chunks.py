@@ -237,7 +237,7 @@ def _correct_ends(starts: NDArray[np.bool_], ends: NDArray[np.bool_], mismatch: 
 
 
 def _percentages(counts: ChunkCounts) -> str:
-    # In the script's order of operations, lest a half be rounded the other way in the last digit.
+    # In the script's order of operations, so that halves are rounded as there.
     precision = 100 * counts.correct / counts.predicted if counts.predicted else 0.0
     recall = 100 * counts.correct / counts.gold if counts.gold else 0.0
     f1 = 2 * precision * recall / (precision + recall) if counts.correct else 0.0

@@ -1,4 +1,4 @@
-"""Encoders: one input kind each, from what people hand over to packed rows, the same way at training and later.
+"""Encoders: each turns one input format into packed rows, in the same way in training and prediction.
 
 ``fit`` sees the training input once and remembers a vocabulary; ``transform`` maps any input with it. An encoder is
 stored in the model as a small header and arrays.
@@ -83,7 +83,7 @@ def sequences_of(X: Any) -> Any:
 
 
 class Encoder(ABC):
-    """Input of one kind → :class:`Rows`."""
+    """Input of one format → :class:`Rows`."""
 
     kind: ClassVar[str]
 

@@ -1,4 +1,4 @@
-"""Why this label: the weights that spoke for it and against its rival."""
+"""Why this label: the weights for it and against its rival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels: strings ↔ numbers, partly known labels, and constraints given by people."""
+"""Labels: strings ↔ numbers, partly known labels, and constraints."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def find_classes(y: Any) -> list[Any]:
 
 
 def check_size(n_labels: int, order: int) -> None:
-    """Say how large the transitions of a chain are before anything of that size is made, where they are large."""
+    """Raise an error that gives the size of the transitions of a chain if they do not fit into memory."""
     weights = [sum(n_labels ** (j + 1) for j in range(1, k + 1)) for k in (order - 1, order)]
     if weights[1] <= LARGE:
         return

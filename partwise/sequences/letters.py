@@ -1,4 +1,4 @@
-"""OCR letters: 6,877 handwritten words of 16 × 8 pixels a letter (Kassel 1995; Taskar, Guestrin and Koller 2003).
+"""OCR letters: 6,877 handwritten words of 16 × 8 pixels per letter (Kassel 1995; Taskar, Guestrin and Koller 2003).
 
 The first letter of every word was a capital and has been left out. The words come in ten folds, and there are two
 protocols, which give quite different errors: train on **one** fold and test on the other nine, as Taskar et al.

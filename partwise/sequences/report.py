@@ -1,4 +1,4 @@
-"""The report on a sequence labeller: how good it is, how it was trained, what it learned, where it errs."""
+"""The report on a sequence labeller: its scores, its training, its weights and its errors."""
 
 from __future__ import annotations
 
@@ -161,11 +161,11 @@ def _errors(page: Page, data: dict[str, Any]) -> None:
         )
     keys = [
         tag("span", "unsure", class_="key unsure"),
-        " right, the deeper the less probable; ",
+        " correct (darker: less probable); ",
         tag("span", "wrong", class_="key wrong"),
-        " wrong, the deeper the surer the model was, with ",
+        " wrong (darker: more confident), with ",
         join(tag("b", "gold", class_="gold"), " above ", tag("b", "predicted", class_="bad")),
-        ". Choose a wrong word to see what decided.",
+        ". Click a wrong word to see why.",
     ]
     section.add(lead, tag("p", *keys, class_="note"))
     section.add(tag("noscript", "The list of errors needs JavaScript."), tag("div", id="error-list"))

@@ -72,7 +72,7 @@ def confusion(page: Page, data: dict[str, Any]) -> None:
         text=lambda i, j: _compact(int(part[i, j])) if part[i, j] else "", tip=tip,
         link=lambda i, j: _filter(names[i], names[j]) if i != j and part[i, j] else None,
     )  # fmt: skip
-    caption = "Red: mistakes, the deeper the larger their share of the row. A red cell leads to its sentences."
+    caption = "Red: mistakes (darker: a larger share of the row). Each red cell links to its sentences."
     if len(shown) < len(labels):
         caption += f" The {len(shown)} of {len(labels)} labels with the most mistakes."
     pairs = sorted(np.argwhere(off), key=lambda ij: -off[ij[0], ij[1]])[:15]

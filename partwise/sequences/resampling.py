@@ -73,7 +73,7 @@ def paired_bootstrap(
     samples = ratio(drawn[:, :2]) - ratio(drawn[:, 2:])
     difference = float(ratio(total[:2]) - ratio(total[2:]))
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
-    # A margin for rounding, lest a resample that equals 0 count or not by its last bit.
+    # A margin for rounding, so that a resample equal to 0 does not count by its last bit.
     extreme = int(np.sum(np.abs(samples - difference) >= abs(difference) - 1e-12))
     return PairedBootstrap(difference, float(low), float(high), level, (1 + extreme) / (n + 1), samples)
 

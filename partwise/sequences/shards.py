@@ -194,7 +194,7 @@ def pack_shards(model: Any, pack: Pack, learner: Learner, loss: LossFunction) ->
 
 
 def check_fits(model: Any, pack: Pack) -> None:
-    """Raise where a setting of the model says otherwise than the pack."""
+    """Raise if a setting of the model contradicts the pack."""
     stored = pack.header["encoder"]
     name = type(model).__name__
     if model.templates is not None:

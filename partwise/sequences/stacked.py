@@ -1,4 +1,4 @@
-"""StackedLabeler: a second labeler that reads what a first one said of the same words elsewhere."""
+"""StackedLabeler: a second labeler that reads the first one's labels of the same words elsewhere."""
 
 from __future__ import annotations
 

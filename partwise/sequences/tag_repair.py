@@ -161,7 +161,7 @@ def _rather(column: CodedColumn, scheme: str) -> str:
     if found == scheme:
         return ""
     how = f"tags.convert_all(y, {found!r}, {scheme!r})"
-    return f"; they look like {found}: say scheme={found!r}, or convert them with {how}"
+    return f"; they look like {found}: use scheme={found!r}, or convert them with {how}"
 
 
 def detect_scheme(sentences: Sentences, tolerance: float = SLIPS) -> str:

@@ -123,7 +123,7 @@ class ChainWeights(LearnedEstimator):
 
 
 def chain_state(encoder: Any, layout: Any, classes: list[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """(header, arrays) of all that a chain model is beside its weights."""
+    """(header, arrays) of a chain model without its weights."""
     header, arrays = rows_to_state(encoder, layout)
     return {"classes": [c.item() if isinstance(c, np.generic) else c for c in classes], **header}, arrays
 

@@ -1,4 +1,4 @@
-"""Checkpoints: a training that is killed goes on where it was."""
+"""Checkpoints: training that was killed resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["Checkpoint"]
 
 
 class Checkpoint:
-    """The state of a training, written now and then; a kill leaves the previous one or the new one.
+    """The state of a training run, saved from time to time; if the process is killed, the last saved state remains.
 
     Parameters
     ----------
     path
-        File of the checkpoint. One process at a time may write it: each save first removes the
-        temporary files that killed ones left.
+        File of the checkpoint. Only one process may write it at a time: each save first removes the
+        temporary files that killed processes left.
     every
         ``due(step)`` holds at each multiple of this number of steps.
 

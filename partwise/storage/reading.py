@@ -1,4 +1,4 @@
-"""Reading a file, believing nothing it says: ``load`` and ``describe``."""
+"""Reading a file without trusting it: ``load`` and ``describe``."""
 
 from __future__ import annotations
 

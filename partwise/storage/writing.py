@@ -37,7 +37,7 @@ _CHUNK = 1 << 20
 
 
 def check_writable(path: Path) -> None:
-    """Raise now what ``save`` would raise at the end of a long training; leaves no file behind.
+    """Raise at once what ``save`` would raise at the end of a long training run; leaves no file behind.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, 
 
 
 def _check_json(value: Any, where: str, depth: int = 0) -> None:
-    """Refuse what JSON cannot hold, or would bring back as something else."""
+    """Raise for what JSON cannot hold, or would read back as something else."""
     if depth > MAX_DEPTH:
         raise ParameterError("header", "save", f"nested at most {MAX_DEPTH} deep", where[:40] + "...")
     if isinstance(value, dict):

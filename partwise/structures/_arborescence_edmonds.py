@@ -5,7 +5,7 @@ is finished. One that returns to itself is a cycle C: contract it to one node c,
 
     w(h, c) = max_{m ∈ C} w(h, m) − w(π(m), m),        w(c, m) = max_{h ∈ C} w(h, m),
 
-π(m) being the head of m on the cycle, and go on from c. Every contraction costs O(|C|·n) and takes |C| − 1 nodes
+π(m) being the head of m on the cycle, and continue from c. Every contraction costs O(|C|·n) and takes |C| − 1 nodes
 away, so all of them cost O(n²). Unfolding in reverse order breaks every cycle where the arc into it arrives.
 
 If only one word may depend on the root, weights are pairs (−[h = 0], w) in lexicographic order: there is no penalty

@@ -24,7 +24,7 @@ class ArborescenceSpace(NamedTuple):
     offsets: NDArray[np.int64]  # (instances + 1,)
     arcs: NDArray[np.int64]  # (instances + 1,) sums of n²
     n_labels: int
-    single_root: int  # whether exactly one word hangs from the root
+    single_root: int  # whether exactly one word depends on the root
     projective: int
     allowed: NDArray[np.uint8]  # (arcs,), or (0,) where every arc is
     pinned: NDArray[np.int32]  # (words,) the only label that a word's arc may have, −1 for any; or (0,)

@@ -63,7 +63,7 @@ def may_be(space, i, j, label):
 @kernel
 def fill_capacities(scores, allowed, order, terminal, room):
     """terminal, room ← the capacities of the cut. Returns −1; −2 where some node may have no label; or the first
-    edge, as they were given, whose ends would rather differ.
+    edge, in the order given, whose ends prefer to differ.
 
     Plain arrays as arguments: a pack that travels through a call per node costs more than the cut.
     """
@@ -162,7 +162,7 @@ def node_margins(space, i, scores, margins):
 
     After the maximum flow, forcing node j to the other side costs the flow that one more terminal arc at j lets
     through. That flow stays: with as much capacity added to the opposite terminal of j the model is the same up to a
-    constant, so the next node goes on from there with both forests (Kohli and Torr 2008).
+    constant, so the next node continues from there with both forests (Kohli and Torr 2008).
     """
     n = margins.shape[0]
     n_edges = space.edge_offsets[i + 1] - space.edge_offsets[i]

@@ -32,7 +32,7 @@ __all__ = ["DAMPING", "MOST_ROUNDS", "propagate"]
 MOST_ROUNDS = 100
 TOLERANCE = 1e-5  # of messages, which are log-odds
 DAMPING = 0.3
-FAR = 30.0  # log-odds beyond which a probability cannot be told from 0 or 1
+FAR = 30.0  # log-odds beyond which a probability is indistinguishable from 0 or 1
 
 
 @kernel

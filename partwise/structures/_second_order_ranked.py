@@ -6,7 +6,7 @@ the set falls into one part per free word w: the words before w as in t, and not
 with the largest bound is split next. Once the k best trees found so far are not below any bound that is left, they are
 the k best of all, whether or not the relaxation is tight: that is the guarantee. After k + :data:`MOST_EXTRA` splits,
 or as many iterations of dual decomposition as :func:`_budget` grants, the search ends with the k best trees so far, and
-the largest bound left tells how many of them are proved.
+the largest remaining bound shows how many of them are proved.
 
 A part starts from the prices of the node it was cut from, and from that node's tree with another label if it has one;
 it is dropped as soon as its bound is not above the k-th best score.
@@ -39,7 +39,7 @@ def _longer(table):
 def _restrict(lay, scores, n_labels, tree, named, parent, turn, node, word, arc_scores, labels):
     """Scores and labels of arcs in the part of ``node`` at ``word``.
 
-    The words of a part are fixed up to the one it was cut at, so cuts never go back: what farther splits forbid at
+    The words of a part are fixed up to the one it was cut at, so cuts never go back: what further splits forbid at
     words before ``word`` is settled by the tree of ``node``, and only those at the same word still matter.
     """
     for m in range(1, word):

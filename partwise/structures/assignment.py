@@ -336,7 +336,7 @@ class RelaxedAssignment(Assignment):
         """The nearest point of the polytope; a coordinate of −inf stays 0.
 
         An interior point method, and where its active constraints are right, an exact finish: to 1e-8, and to 1e-5
-        at worst, where slacks of that size cannot be told from 0.
+        at worst, where slacks of that size are indistinguishable from 0.
         """
         program = self._program(i, point)
         found = nearest_point(program)

@@ -198,7 +198,7 @@ class Structure(ABC):
         raise self._lacks("bound")
 
     def solve(self, i: int, scores: Floats) -> Solution:
-        """An output of large score, with a bound of the score of every other."""
+        """An output with a high score, and a bound on the score of every other."""
         values = np.asarray(scores, float)
         parts = self.argmax(i, values)
         value, guarantee = score_of(values, parts), self.guarantee("argmax")

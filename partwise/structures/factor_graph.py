@@ -328,7 +328,7 @@ class FactorGraph(CompiledStructure):
         return found.parts
 
     def solve(self, i: int, scores: ArrayLike) -> Solution:
-        """An output of large score with a bound of every other's; with ``branch_and_bound`` the best of all."""
+        """An output with a high score and a bound on all others; with ``branch_and_bound``, the best output."""
         values = self._checked_scores(i, scores)
         if self.inference == "branch_and_bound":
             found = branch_and_bound(self.graph, i, values, self._pack.settings, self.time_limit)

@@ -27,7 +27,7 @@ CONTEXTS = ("sentence", "document")
 
 @dataclass(frozen=True)
 class Function:
-    """What the parser must know of a function, and how to compute it on a vocabulary.
+    """What the parser must know about a function, and how to compute it on a vocabulary.
 
     ``arguments`` are of the kinds "value", "sizes" (numbers or ranges, each of which makes a function of
     its own), "sizes?" and "path"; ``result`` is "text", "flag" (there or not) or "real".

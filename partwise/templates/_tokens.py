@@ -1,4 +1,4 @@
-"""Functions of the running text: lists, and what the rest of the sentence or the document says of a word.
+"""Functions of the running text: lists, and what the rest of the sentence or the document reveals about a word.
 
 All of them work on integer codes of whole columns; -1 is a token without a value.
 """

@@ -28,7 +28,7 @@ def split_validation(labels: np.ndarray, fraction: float, seed: int) -> tuple[np
 
 @dataclass
 class LearningState:
-    """Where the ascent stands: enough to go on from, and the best point so far."""
+    """The state of the ascent: enough to resume from, and the best point so far."""
 
     parameters: np.ndarray  # t, (C, K, L)
     phi: np.ndarray  # (V, K)

@@ -34,7 +34,7 @@ def topic_report(
     most_points: int = 1000,
     compare: bool = True,
 ) -> None:
-    """Write one HTML page on a fitted :class:`TextTopics` and what it says of these texts.
+    """Write one HTML page on a fitted :class:`TextTopics` and its predictions for these texts.
 
     The page holds everything it needs and opens offline. Its numbers are also in it as JSON, in the element
     ``report-data``.

@@ -31,7 +31,7 @@ class TopicGroup(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What a model says of D documents.
+    """The predictions of a model for D documents.
 
     topics: (D, K) shares; probabilities: (D, C) of the classes, None if there are none; words: (D,), how many
     words of the vocabulary each has.

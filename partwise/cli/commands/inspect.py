@@ -89,7 +89,7 @@ def _part(header: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def read_weights(args: argparse.Namespace) -> dict[str, Any]:
-    """What the model says of its weights."""
+    """The weights as the model describes them."""
     from partwise.estimation.base import load_model
 
     try:

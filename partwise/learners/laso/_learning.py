@@ -137,9 +137,9 @@ def path_score(problem, i, arena, used, node, theta, share, delta, touched):
 def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
     """Figure 2 for input i, in place; returns the list ``touched``, which may have grown.
 
-    An error is a queue without a y-good node, or a goal at its head that is not y-good. LASO goes on from the y-good
+    An error is a queue without a y-good node, or a goal at its head that is not y-good. LASO continues from the y-good
     siblings; EARLY stops at the first error; STANDARD compares complete outputs only; MAX_VIOLATION updates where the
-    best node is furthest above the y-good one; EXPLORE goes on from the nodes that were wrong, as y-good as any now.
+    best node is furthest above the y-good one; EXPLORE continues from the wrong nodes, which then count as y-good.
     """
     cache = np.empty(cache_size(problem, i))
     prepare(problem, i, theta, cache)

@@ -105,9 +105,9 @@ class LaSO:
     update : {"alma", "perceptron"}
         Eq. (3), which keeps ‖w‖ ≤ 1 and wants y-good nodes ahead by (1 − α)B k^{−1/2}, or eq. (2).
     mode : {"laso", "early", "standard", "max_violation", "explore"}
-        What an error leads to: go on from the y-good siblings; stop there (Collins & Roark 2004); compare complete
-        outputs only; update where the best node is furthest ahead of the y-good one (Huang et al. 2012); or go on from
-        the nodes that were wrong (Goldberg & Nivre 2013), where the data know what is best to do after an error.
+        What happens after an error: continue from the y-good siblings; stop there (Collins & Roark 2004); compare
+        complete outputs only; update where the best node is furthest ahead of the y-good one (Huang et al. 2012); or
+        continue from the wrong nodes (Goldberg & Nivre 2013), for data with a dynamic oracle.
     beam : int, optional
         How many nodes a queue keeps, in packed problems; None for all.
     rivals : {"all", "ahead"}

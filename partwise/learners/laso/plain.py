@@ -163,7 +163,7 @@ class PlainSearch(TrainingData):
 
 
 class _Weights:
-    """Weights that are being learnt: w = scale·theta, their sum so far mass·theta + shift; see ``_learning.step``."""
+    """Weights during learning: w = scale·theta, their sum so far mass·theta + shift; see ``_learning.step``."""
 
     def __init__(self, number: dict[str, int], state: State, rule: Rule) -> None:
         self.number, self.rule, self.numbers = number, rule, state["numbers"]

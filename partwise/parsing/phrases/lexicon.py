@@ -12,7 +12,7 @@ from partwise.exceptions import InputError
 
 __all__ = ["Lexicon", "word_classes"]
 
-#: Words seen at most this often tell what unknown words are like.
+#: Words seen at most this often stand for unknown words.
 RARE = 2
 #: Words seen at least this often have no other tags than those that they were seen with.
 FREQUENT = 20

@@ -1,4 +1,4 @@
-"""From sentences to forests: what a treebank says of words and rules, what the coarse pass leaves of a sentence."""
+"""From sentences to forests: the words and rules of a treebank, and what the coarse pass keeps of a sentence."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class PhraseModel:
     # training forests
 
     def held_out_passes(self, trees: Sequence[PhraseTree], folds: int) -> list[CoarsePass]:
-        """Coarse passes of the trees outside each fold, k-fold as in jack-knifing; tree i is in fold i mod k."""
+        """Coarse passes of the trees outside each fold, k-fold as in jackknifing; tree i is in fold i mod k."""
         counts = [count_rules(trees[k::folds]) for k in range(folds)]
         total = RuleCounts()
         for count in counts:

@@ -21,7 +21,7 @@ def phrase_svg(tree: PhraseTree, *, marginals: Iterable[Any] | None = None, gold
     ----------
     tree : PhraseTree
     marginals : constituents with probabilities, optional
-        As ``PhraseParser.predict_marginals`` gives them: a label is as dark as it is probable.
+        As ``PhraseParser.predict_marginals`` returns them; more probable labels are darker.
     gold : PhraseTree, optional
         The right tree: phrases that it lacks are drawn in red, and those that are missing are listed below.
 

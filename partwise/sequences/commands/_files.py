@@ -45,7 +45,7 @@ class FileLayout:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What the readers of column files are told."""
+        """The arguments for the readers of column files."""
         return {"separator": self.separator, "comment": self.comment, "encoding": self.encoding or "utf-8"}
 
     def read(self, path: str) -> Columns:

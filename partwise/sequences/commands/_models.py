@@ -1,4 +1,4 @@
-"""Models as commands see them: of one stage or of two, and with a memory of the files they were trained on."""
+"""Models as commands see them: with one stage or two, and with the layout of the files they were trained on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def open_model(path: str, n_jobs: int = 1) -> Any:
-    """A model that labels column files; others are refused by name."""
+    """A model that labels column files; any other model is an error that names its kind."""
     from partwise.estimation.base import load_model
     from partwise.sequences.labeler import SequenceLabeler
 
@@ -53,7 +53,7 @@ def _info(model: Any) -> dict[str, Any]:
 
 
 def model_layout(model: Any, args: argparse.Namespace) -> FileLayout:
-    """The layout that the model was trained on, with what the flags say otherwise."""
+    """The layout that the model was trained on, overridden by the flags."""
     info = _info(model)
     columns = info.get("columns") or model.stages[0].columns
     return FileLayout(

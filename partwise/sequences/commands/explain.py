@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def find_token(data: Columns, args: argparse.Namespace) -> tuple[int, int | None]:
-    """Sentence and token that the flags mean; no token where all are meant."""
+    """The sentence and the token selected by the flags; no token if all are."""
     import numpy as np
 
     if args.line is not None:
@@ -115,7 +115,7 @@ def as_dict(data: Columns, sentence: int, words: list[str], explanation: Explana
 
 
 def show(explanation: Explanation, top: int) -> None:
-    """The label, its rival, and what speaks for each, the strongest first."""
+    """The label, its rival, and the contributions to each, the strongest first."""
     shown = [c for c in explanation.contributions if c.difference]
     print(
         f"  {explanation.label} (p = {explanation.probability:.3f}) rather than {explanation.rival} "

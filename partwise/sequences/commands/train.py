@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_settings(settings: dict[str, Any]) -> tuple[Templates | None, Templates | None]:
-    """Everything that can be wrong before a file is read; the templates of the two stages where they are given."""
+    """Check what can be checked before a file is read; the templates of the two stages if they are given."""
     from partwise.data.packs import is_pack
     from partwise.estimation.base import make_learner, make_loss, thread_count
     from partwise.sequences.tags import scheme_name

@@ -1,4 +1,4 @@
-"""What tagged sentences say of words: the tags of each, the most usual one, and those of endings for unknown words."""
+"""A tag dictionary: the tags of each word, the most usual one, and those of endings for unknown words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TagDictionary:
     ----------
     counts : {word: {tag: how often}}
     frequent : int
-        Words seen less often are rare: endings are learnt from them, as they are most like unknown words.
+        Words seen less often are rare: endings are learned from them, as they are most like unknown words.
     """
 
     def __init__(self, counts: dict[str, dict[int, int]], frequent: int) -> None:

@@ -1,4 +1,4 @@
-"""Why this segment: the weights that spoke for its label and against the label of a rival over the same tokens."""
+"""Why this segment: the weights for its label and against a rival label over the same tokens."""
 
 from __future__ import annotations
 

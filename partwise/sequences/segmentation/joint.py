@@ -92,13 +92,13 @@ suffix(word,2..3)[-1,1]
 
 
 class JointLabeler(SearchedEstimator):
-    """Tags and chunk tags of words, from the words alone, by a beam search that is trained as it goes (LaSO).
+    """Tags and chunk tags of words, from the words alone, by a beam search trained with LaSO.
 
     ``fit`` takes sentences of words and (tags, chunk tags in IOB2). A state is a sentence tagged so far, an operator
-    gives the next word a tag and a chunk tag, and I-X only follows B-X or I-X. What is known of a word beside its form
-    comes from a dictionary of the training data: the tags it had there (the only ones it may have, if it was seen
-    ``frequent`` times), and the most usual of them, or that of its ending if it is unknown. While it is trained, a word
-    is looked up in the dictionary of the other folds: so as many words are unknown in training as in new text.
+    gives the next word a tag and a chunk tag, and I-X only follows B-X or I-X. Besides its form, what is known of a
+    word comes from a dictionary of the training data: the tags it had there (the only ones it may have, if it was seen
+    ``frequent`` times), and the most usual of them, or that of its ending if it is unknown. In training, a word
+    is looked up in the dictionary of the other folds, so that as many words are unknown in training as in new text.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class JointLabeler(SearchedEstimator):
     hash_bits : int
         The table of words with tags has 2^bits rows, that of histories 2^(bits + 3) weights.
     mode : str
-        Updates of the largest violation by default: with them it learns faster here than by going on after an error
+        By default, updates at the largest violation, which learns faster here than continuing after an error
         (chosen on held-out sentences of CoNLL-2000).
     beam, update, alpha, average, max_passes, patience, learner_options, random_state, n_jobs, verbose
         As in :class:`~partwise.sequences.segmentation.search_labeler.SearchLabeler`.

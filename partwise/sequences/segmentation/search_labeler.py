@@ -25,10 +25,11 @@ __all__ = ["SearchLabeler"]
 
 
 class SearchLabeler(SegmentModel, SearchedEstimator):
-    """A beam search over segmentations whose weights are learnt where the search goes wrong (Daumé & Marcu 2005, §4.1).
+    """A beam search over segmentations whose weights are learned where the search goes wrong (Daumé & Marcu 2005,
+    §4.1).
 
     A state covers the first tokens, an operator adds a whole labelled chunk, and the beam keeps the best states that
-    cover equally many tokens. Scores are no probabilities.
+    cover equally many tokens. Scores are not probabilities.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class SearchLabeler(SegmentModel, SearchedEstimator):
     history_bits : int
         Their weights are hashed into a table of 2^bits.
     beam : int
-        States per number of covered tokens. :class:`SegmentLabeler` is what searches exactly.
+        Number of states kept per number of covered tokens. For exact inference, use :class:`SegmentLabeler`.
     update, mode, rivals, alpha, margin_scale, average
         As in :class:`~partwise.learners.laso.learner.LaSO`. The margin is that of features of length 1; chunks have
         dozens of features, and so it is larger here (both were chosen on held-out sentences of CoNLL-2000).

@@ -54,7 +54,7 @@ def log_expm1(a):
 def reduced_kind(kind, budget, n_true, n_false, n_free, output):
     """(kind, budget) of what is left of a factor when some literals are known; ``output`` −1 free, 0 or 1 known.
 
-    Consistent with what is known: whoever calls has propagated the constraints before.
+    Consistent with what is known: callers have propagated the constraints.
     """
     if n_free == 0:
         return SATISFIED, 0
