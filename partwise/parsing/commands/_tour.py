@@ -36,8 +36,8 @@ def show(trained: Any, folder: str) -> Outcome:
         above = "(root)" if head == 0 else tree.forms[head - 1]
         lines.append(f"{tree.forms[place]} ← {above} (probability {mass[head, place]:.2f})")
     caption = (
-        "A test sentence. Darker arcs are more probable; wrong arcs are red, missing gold arcs are dashed, and thin arcs "
-        "were not chosen."
+        "A test sentence. Darker arcs are more probable; wrong arcs are red, missing gold arcs are dashed, and thin "
+        "arcs were not chosen."
     )
     picture = figure(dependency_svg(tree, marginals=mass, gold=test[chosen]), caption)
     return Outcome({"UAS": scores.uas / 100, "LAS": scores.las / 100}, lines, [picture])
