@@ -45,10 +45,10 @@ def measure_lists(parser: SecondOrderParser, sentences: Any, k: int = 10) -> Non
     """The k best second-order trees: time, how many lists are proved, and the best tree of each list."""
     if not sentences:
         return
-    parser.predict_nbest(sentences[:2], k)  # kernels from the disk
+    parser.predict_kbest(sentences[:2], k)  # kernels from the disk
     for size in (1, k):
         begin = time.process_time()
-        lists = parser.predict_nbest(sentences, size)
+        lists = parser.predict_kbest(sentences, size)
         seconds = time.process_time() - begin
         gold = [sentence.heads for sentence in sentences]
         most = sum(max((t.heads == h).sum() for t in trees) for trees, h in zip(lists, gold, strict=True))
@@ -93,7 +93,7 @@ def main() -> None:
     options.add_argument("--tags", choices=("gold", "predicted"), default="gold")
     options.add_argument("--columns", default="upos,xpos", help="the tags to predict")
     options.add_argument("--folds", type=int, default=2, help="of the jackknife that predicts tags for training")
-    options.add_argument("--nbest", type=int, default=200, help="test sentences whose 10 best trees are listed")
+    options.add_argument("--kbest", type=int, default=200, help="test sentences whose 10 best trees are listed")
     options.add_argument("--model", help="where to save the second-order model")
     args = options.parse_args()
     train, dev, test = (read_conllu(DATA / args.treebank.format(name)) for name in ("train", "dev", "test"))
@@ -138,7 +138,7 @@ def main() -> None:
         f"{propagated.rounds.mean():.1f} rounds on average",
         flush=True,
     )
-    measure_lists(second, test[: args.nbest])
+    measure_lists(second, test[: args.kbest])
     if args.model:
         second.save(args.model)
 

@@ -151,8 +151,10 @@ def register(
 
     def call(settings: Settings, context: Context) -> dict[str, Any]:
         if "context" in inspect.signature(run).parameters:
-            return run(settings, context)  # type: ignore[no-any-return]
-        return run(**settings)  # type: ignore[no-any-return]
+            answer: dict[str, Any] = run(settings, context)
+            return answer
+        answer = run(**settings)
+        return answer
 
     EXPERIMENTS[name] = Experiment(
         name,

@@ -60,8 +60,8 @@ def test_probabilities(parser: DependencyParser) -> None:
     assert 0.01 < parser.temperature_ < 5
 
 
-def test_nbest_lists(parser: DependencyParser) -> None:
-    for sentence, trees in zip(TEST[:3], parser.predict_nbest(TEST[:3], 4), strict=True):
+def test_kbest_lists(parser: DependencyParser) -> None:
+    for sentence, trees in zip(TEST[:3], parser.predict_kbest(TEST[:3], 4), strict=True):
         probabilities = [tree.probability for tree in trees]
         assert probabilities == sorted(probabilities, reverse=True) and sum(probabilities) <= 1 + 1e-9
         assert len(set(texts(list(trees)))) == 4 and trees[0].text() == parser.predict([sentence])[0].text()

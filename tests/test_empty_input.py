@@ -24,8 +24,7 @@ def test_nothing_in_nothing_out(name: str) -> None:
     data, labels = case.data()
     model = case.make().fit(data, labels)
     for method in [word for word in dir(model) if word.startswith("predict")]:
-        needs_k = (2,) if method == "predict_nbest" else ()
-        found = getattr(model, method)([], *needs_k)
+        found = getattr(model, method)([])
         if method == "predict_coded":
             columns = found if name == "JointLabeler" else [found]
             assert all(len(column.codes) == 0 and column.offsets.tolist() == [0] for column in columns)

@@ -309,7 +309,7 @@ def test_given_is_conditioning() -> None:
     p = np.where(keep, instance.probabilities(scores), 0.0)
     np.testing.assert_allclose(known.marginals(0, scores)[1], p @ instance.parts / p.sum(), atol=1e-12)
     assert known.n_parts(0) == space.n_parts(0)
-    with pytest.raises(InputError, match="evidence on variable 5 of instance 0, which has 3 variables"):
+    with pytest.raises(InputError, match="evidence on variable 5 of instance 0, which has only 3 variables"):
         space.given(0, {5: 0})
     with pytest.raises(InputError, match="evidence on variable 1 of instance 0: 3 is not one of its 3 states"):
         space.given(0, {1: 3})
@@ -367,7 +367,7 @@ def test_contradictory_hard_factors_are_named() -> None:
         (lambda: Graph([2, 2], [(0, 1), (0, 2)]), "soft factor 1 names variable 2; the graph has 2 variables"),
         (lambda: Graph([2, 0]), "variable 1 has no state"),
         (lambda: Graph([]), "at least one variable"),
-        (lambda: Graph([2, 2], [], [model.exactly_one([(0, 2)])]), "variable 0 has 2 states, no state 2"),
+        (lambda: Graph([2, 2], [], [model.exactly_one([(0, 2)])]), "variable 0 has 2 states; there is no state 2"),
         (lambda: Graph([2, 2], [], [model.some([(0, 0), (0, 1)])]), "variable 0 occurs twice"),
         (lambda: Graph([1, 2], [], [model.some([0, 1])]), "variable 0 has"),
         (lambda: Graph([2], [], [model.allowed_table([0], [False, False])]), "the table allows nothing"),

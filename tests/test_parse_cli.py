@@ -83,11 +83,11 @@ def test_parse_evaluate_and_report(folder: Path, model: Path) -> None:
         assert data["uas"] > 90 and 0 <= data["calibration_error"] < 0.3 and "<svg" in text
 
 
-def test_streams_nbest_and_probabilities(folder: Path, model: Path) -> None:
+def test_streams_kbest_and_probabilities(folder: Path, model: Path) -> None:
     text = "".join(sentence.text() for sentence in load_sample_treebank("test")[:3])
     done = run("parse", "--model", model, stdin=text)
     assert done.code == 0 and done.out.count("\n\n") == 3, done.err
-    done = run("parse", "--model", model, "--nbest", "2", stdin=text)
+    done = run("parse", "--model", model, "--kbest", "2", stdin=text)
     assert done.out.count("# rank = 1") == 3 and done.out.count("# rank = 2") == 3 and "# probability = " in done.out
     done = run("parse", "--model", model, "--probabilities", "--risk", stdin=text)
     chances = [float(value) for value in re.findall(r"HeadProb=([0-9.]+)", done.out)]
@@ -114,7 +114,7 @@ def test_flags_have_the_defaults_of_the_estimators() -> None:
         (["parse", "x.conllu"], "missing: the model"),
         (["parse", "missing.conllu", "--model", "MODEL"], "missing.conllu: cannot be read"),
         (["parse", "--model", "MODEL", "--report", "r.html"], "--evaluate"),
-        (["parse", "--model", "MODEL", "--nbest", "0"], "--nbest must be at least 1"),
+        (["parse", "--model", "MODEL", "--kbest", "0"], "--kbest must be at least 1"),
         (["parse-train", "TRAIN"], "--model FILE"),
         (["parse-train", "TRAIN", "--save", "m.pw", "--patience", "2"], "--dev"),
         (["parse-train", "TRAIN", "--save", "m.pw", "--order", "2", "--projective"], "--projective is for --order 1"),
@@ -158,7 +158,7 @@ def test_a_transition_parser(folder: Path) -> None:
     assert "Trees with the most wrong heads" in page and "calibration error" not in page
     done = run("parse", folder / "test.conllu", "--model", path, "--evaluate", "-o", out)
     assert done.code == 0 and "UAS" in done.out, done.err
-    for flag in (["--risk"], ["--nbest", "2"], ["--probabilities"]):
+    for flag in (["--risk"], ["--kbest", "2"], ["--probabilities"]):
         done = run("parse", folder / "test.conllu", "--model", path, *flag)
         assert done.code == 1 and "a transition parser has no probabilities" in done.err
     for flags, said in (

@@ -54,7 +54,9 @@ def test_it_learns(parser: PhraseParser) -> None:
 
 def test_least_risk_is_least_and_calibration_helps() -> None:
     parser = PhraseParser(bits=16, max_passes=3, threshold=1e-4).fit(TRAIN)
-    known = [{tuple(c[:3]): c.probability for c in found} for found in parser.predict_marginals(TEST, least=0.0)]
+    known = [
+        {tuple(c[:3]): c.probability for c in found} for found in parser.predict_marginals(TEST, min_probability=0.0)
+    ]
 
     def risk(decoding: str) -> list[float]:
         """Expected wrong and missed constituents, up to a constant."""
@@ -71,13 +73,13 @@ def test_least_risk_is_least_and_calibration_helps() -> None:
 
 def test_probabilities_add_up(parser: PhraseParser) -> None:
     sentence = TEST[2].words
-    ranked = parser.predict_nbest([sentence], 400)[0]
+    ranked = parser.predict_kbest([sentence], 400)[0]
     assert str(ranked[0].tree) == str(parser.predict([sentence])[0])
     assert [r.probability for r in ranked] == sorted((r.probability for r in ranked), reverse=True)
     assert len({str(r.tree) for r in ranked}) == len(ranked)
     total = sum(r.probability for r in ranked)
     assert 0.5 < total <= 1.0 + 1e-9
-    known = {tuple(c[:3]): c.probability for c in parser.predict_marginals([sentence], least=0.0)[0]}
+    known = {tuple(c[:3]): c.probability for c in parser.predict_marginals([sentence], min_probability=0.0)[0]}
     lower: dict[tuple[int, int, str], float] = {}
     for r in ranked:
         for constituent in set(r.tree.constituents()):
@@ -94,7 +96,7 @@ def test_no_parse_is_marked_counted_and_told(parser: PhraseParser) -> None:
     with pytest.warns(UserWarning, match="1 of 2 sentences have no parse"):
         trees = parser.predict([[".", "?", "?", "."], ["she", "slept", "."]])
     assert (trees[0].label, parser.fallbacks_) == ("FALLBACK", 1)
-    assert parser.predict_nbest([[".", "?", "?", "."]], 2) == [[]]
+    assert parser.predict_kbest([[".", "?", "?", "."]], 2) == [[]]
     assert parser.predict_marginals([[".", "?", "?", "."]]) == [[]]
 
 
@@ -174,7 +176,7 @@ def test_commands(tmp_path: Path) -> None:
     done = run("phrase", tmp_path / "words.txt", "--model", model)
     assert done.out == "(S (NP (DT the) (NN dog)) (VP (VBD slept)) (. .))\n(FALLBACK (. .) (. ?) (. ?) (. .))\n"
     assert "1 sentences have no parse" in done.err
-    done = run("phrase", "--model", model, "--nbest", "2", stdin="the dog slept .\n")
+    done = run("phrase", "--model", model, "--kbest", "2", stdin="the dog slept .\n")
     assert done.out.splitlines()[0].startswith("1\t")
     done = run("phrase", "--model", model, "--probabilities", stdin="the dog slept .\n")
     assert "0\t2\tNP\t" in done.out

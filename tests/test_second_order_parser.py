@@ -214,7 +214,7 @@ def test_branch_and_bound_finds_the_best_tree_where_the_relaxation_is_loose() ->
 
 
 def test_lists_of_trees(parser: SecondOrderParser) -> None:
-    lists, best = parser.predict_nbest(TEST[:20], 5), parser.predict(TEST[:20])
+    lists, best = parser.predict_kbest(TEST[:20], 5), parser.predict(TEST[:20])
     certified = parser.certificates(TEST[:20]).optimal
     for sentence, trees, tree, optimal in zip(TEST[:20], lists, best, certified, strict=True):
         assert len({t.text() for t in trees}) == len(trees) == 5 and all(t.proved for t in trees)
@@ -226,11 +226,11 @@ def test_lists_of_trees(parser: SecondOrderParser) -> None:
         np.testing.assert_allclose(np.diff(log_proba), np.diff(np.log(chances)), rtol=0, atol=1e-6)
         assert trees[0].forms == sentence.forms
     assert [[t.text() for t in trees[:2]] for trees in lists] == [
-        [t.text() for t in trees] for trees in parser.predict_nbest(TEST[:20], 2)
+        [t.text() for t in trees] for trees in parser.predict_kbest(TEST[:20], 2)
     ]
-    assert parser.predict_nbest([], 2) == []
+    assert parser.predict_kbest([], 2) == []
     with pytest.raises(ParameterError, match="k"):
-        parser.predict_nbest(TEST[:1], 0)
+        parser.predict_kbest(TEST[:1], 0)
 
 
 def test_lists_end_in_long_sentences_whose_scores_mean_nothing() -> None:
@@ -257,7 +257,7 @@ def test_a_list_that_is_not_proved_says_so(parser: SecondOrderParser, monkeypatc
 
     second_order_lists = second_order.second_order_lists
     monkeypatch.setattr(second_order, "second_order_lists", cut_short)
-    assert not any(tree.proved for tree in parser.predict_nbest(TEST[:1], 3)[0])
+    assert not any(tree.proved for tree in parser.predict_kbest(TEST[:1], 3)[0])
 
 
 def test_bad_input(parser: SecondOrderParser) -> None:

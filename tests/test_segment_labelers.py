@@ -1,4 +1,4 @@
-"""SegmentLabeler and SearchLabeler: training, tags, probabilities, n-best, explanations, storage, mistakes."""
+"""SegmentLabeler and SearchLabeler: training, tags, probabilities, k-best, explanations, storage, mistakes."""
 
 from __future__ import annotations
 

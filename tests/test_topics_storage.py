@@ -122,7 +122,7 @@ def test_a_checkpoint_file_resumes_exactly(model: Any, counted: Any, tmp_path: P
 def test_a_checkpoint_of_something_else_is_refused(counted: Any, tmp_path: Path) -> None:
     X, y = counted
     LDA(3, n_iterations=3).fit(X, checkpoint=tmp_path / "c")
-    with pytest.raises(InputError, match=r"a checkpoint with beta=0\.01, not 0\.5; remove it"):
+    with pytest.raises(InputError, match=r"a checkpoint with beta=0\.01, not 0\.5; delete it"):
         LDA(3, n_iterations=3, beta=0.5).fit(X, checkpoint=tmp_path / "c")
     with pytest.raises(InputError, match="a checkpoint of other data"):
         LDA(3, n_iterations=3).fit(X[:50], checkpoint=tmp_path / "c")

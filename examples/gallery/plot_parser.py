@@ -21,7 +21,7 @@ print(parser.evaluate(test))
 
 sentence = test[0]
 parser.calibrate(train[-40:])  # held out above
-for tree in parser.predict_nbest([sentence], 2)[0]:
+for tree in parser.predict_kbest([sentence], 2)[0]:
     print(f"{tree.probability:.3f}", tree.heads.tolist())
 
 # %%

@@ -134,7 +134,8 @@ class ClusterRunner:
             )
 
         spans = list(pairwise(borders))
-        return self._repeat(attempt, lambda workers: _homes(spans, workers))  # type: ignore[no-any-return]
+        answer: list[Any] = self._repeat(attempt, lambda workers: _homes(spans, workers))
+        return answer
 
     def replace(self, shards: Sequence[Shard]) -> None:
         self._forget()
@@ -287,7 +288,8 @@ class ClusterRunner:
     def _memory_events(self) -> Sequence[Any]:
         """Of workers that were ended because they held too much."""
         try:
-            return self.client.get_events("worker-restart-memory")  # type: ignore[no-any-return]
+            answer: Sequence[Any] = self.client.get_events("worker-restart-memory")
+            return answer
         except Exception:  # no scheduler to ask: what follows tells
             return ()
 

@@ -150,5 +150,7 @@ class Mixing(Learner):
 
     def weights(self, state: State) -> Floats:
         if self._base.average and state["steps"]:
-            return state["sums"] / state["steps"]  # type: ignore[no-any-return]
-        return state["theta"]  # type: ignore[no-any-return]
+            answer: Floats = state["sums"] / state["steps"]
+            return answer
+        answer = state["theta"]
+        return answer

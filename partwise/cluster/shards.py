@@ -228,7 +228,8 @@ def add_to(total: Floats, vector: Any) -> None:
 def dense(gradient: Any) -> Floats:
     """The vector itself, in an array that may be added to."""
     if not isinstance(gradient, tuple):
-        return gradient if gradient.flags.writeable else gradient.copy()  # type: ignore[no-any-return]
+        answer: Floats = gradient if gradient.flags.writeable else gradient.copy()
+        return answer
     dim, places, values = gradient
     out = np.zeros(dim)
     out[places] = values

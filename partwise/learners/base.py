@@ -344,7 +344,8 @@ class _Registry(dict[str, type[Learner]]):
 
         if name not in NAMED:
             raise KeyError(name)
-        return getattr(learners, NAMED[name])  # type: ignore[no-any-return]  # its import adds it here
+        answer: type[Learner] = getattr(learners, NAMED[name])  # its import adds it here
+        return answer
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in NAMED

@@ -205,7 +205,8 @@ class FrankWolfe(BlockLearner):
         return self.assess(state["primal"], dual, state["best_dual"], **extra)
 
     def weights(self, state: State) -> Floats:
-        return state["answer"]  # type: ignore[no-any-return]
+        answer: Floats = state["answer"]
+        return answer
 
 
 @register_learner("batch_frank_wolfe")

@@ -95,7 +95,8 @@ class LBFGS(Learner):
         return (1.0 - self.l1_ratio) / self.C
 
     def weights(self, state: State) -> Floats:
-        return state["theta"]  # type: ignore[no-any-return]  # replaced in every pass, never written to
+        answer: Floats = state["theta"]  # replaced in every pass, never written to
+        return answer
 
     def _smooth(self, problem: Objective, theta: Floats) -> tuple[float, Floats]:
         """The objective without its L1 term, and its gradient."""

@@ -166,11 +166,13 @@ class OnlineLearner(Learner):
     def weights(self, state: State) -> Floats:
         a, total_a, t = state["counters"][:3].tolist()  # Python's numbers leave the type of the arrays as it is
         if not self.average or t == 0:
-            return a * state["v"]  # type: ignore[no-any-return]
+            answer: Floats = a * state["v"]
+            return answer
         theta = total_a * state["v"]
         theta -= state["w"]
         theta /= t
-        return theta  # type: ignore[no-any-return]
+        answer = theta
+        return answer
 
 
 @register_learner("perceptron")

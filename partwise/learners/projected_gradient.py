@@ -114,4 +114,5 @@ class ProjectedGradient(SaddlePointLearner):
         return self.judge(problem, state, state["sum"] / weight, dual, step=eta)
 
     def weights(self, state: State) -> Floats:
-        return state["sum"] / state["weight"] if state["weight"] > 0 else state["theta"]  # type: ignore[no-any-return]
+        answer: Floats = state["sum"] / state["weight"] if state["weight"] > 0 else state["theta"]
+        return answer

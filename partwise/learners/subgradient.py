@@ -176,4 +176,5 @@ class Subgradient(Learner):
         return {"objective": primal}
 
     def weights(self, state: State) -> Floats:
-        return state["answer"]  # type: ignore[no-any-return]
+        answer: Floats = state["answer"]
+        return answer

@@ -1,4 +1,4 @@
-"""DependencyParser: trees of heads and relations, with probabilities, n-best lists and constraints."""
+"""DependencyParser: trees of heads and relations, with probabilities, k-best lists and constraints."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from partwise.structures.arborescence import Arborescence
 __all__ = ["DependencyParser", "ParsedTree"]
 
 Floats = NDArray[np.float64]
-NBEST_BLOCK = 20  # sentences whose k best trees are in memory at a time
+KBEST_BLOCK = 20  # sentences whose k best trees are in memory at a time
 
 
 class ParsedTree(DependencySentence):
-    """A sentence of an n-best list.
+    """A sentence of a k-best list.
 
     ``probability`` is that of its whole tree; ``proved``, whether no tree outside the list up to this one is better.
     """
@@ -254,15 +254,15 @@ class DependencyParser(TreebankEstimator):
         )
         return out
 
-    def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
+    def predict_kbest(self, X: Sequence[DependencySentence], k: int = 5) -> list[list[ParsedTree]]:
         """The k best trees of every sentence, best first, each with its probability."""
         sentences = self._checked(X)
         found: list[list[ParsedTree]] = []
-        for start in range(0, len(sentences), NBEST_BLOCK):
-            found += self._nbest(sentences[start : start + NBEST_BLOCK], k)
+        for start in range(0, len(sentences), KBEST_BLOCK):
+            found += self._kbest(sentences[start : start + KBEST_BLOCK], k)
         return found
 
-    def _nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
+    def _kbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
         space, features, beta = self._space(X), self._features(X), 1.0 / self.temperature_
         batch = Batch(space, features, n_threads=thread_count(self.n_jobs))
         log_partitions, ranked = batch.marginals(self.theta_, beta).log_partitions, batch.kbest(self.theta_, k)

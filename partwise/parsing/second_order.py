@@ -45,8 +45,8 @@ class SecondOrderParser(DependencyParser):
     A first-order :class:`DependencyParser` is trained first. It leaves at most ``max_heads`` heads per word (those with
     at least ``threshold`` times the probability of the best one, and those of its best tree), and training
     starts from its weights. Trees are found by dual decomposition; :meth:`certificates` shows which are proved to be
-    the best. Probabilities are the beliefs of loopy belief propagation; n-best lists come with their own certificates
-    (:meth:`predict_nbest`); explanations are those of the first-order model, ``pruner_``.
+    the best. Probabilities are the beliefs of loopy belief propagation; k-best lists come with their own certificates
+    (:meth:`predict_kbest`); explanations are those of the first-order model, ``pruner_``.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class SecondOrderParser(DependencyParser):
                     out[start + i] = score - account.log_partitions[i]
         return out
 
-    def predict_nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
+    def predict_kbest(self, X: Sequence[DependencySentence], k: int = 5) -> list[list[ParsedTree]]:
         """The k best trees of every sentence, best first, by branch and bound; ``proved`` marks those that are certain.
 
         Probabilities use the Bethe log-partition, or that of the k trees alone if it is larger: an estimate, but those
@@ -316,14 +316,14 @@ class SecondOrderParser(DependencyParser):
         optimal, and takes longer.
         """
         if not k >= 1:
-            raise ParameterError("k", "SecondOrderParser.predict_nbest", "at least 1", k)
+            raise ParameterError("k", "SecondOrderParser.predict_kbest", "at least 1", k)
         sentences = self._checked(X)
         found: list[list[ParsedTree]] = []
         for start in range(0, len(sentences), BLOCK):
-            found += self._nbest(sentences[start : start + BLOCK], k)
+            found += self._kbest(sentences[start : start + BLOCK], k)
         return found
 
-    def _nbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
+    def _kbest(self, X: Sequence[DependencySentence], k: int) -> list[list[ParsedTree]]:
         space, features = self._second_order(X)
         offsets, beta = space.pack.offsets, 1.0 / self.temperature_
         heads, labels = np.zeros((2, k, int(offsets[-1])), np.int64)

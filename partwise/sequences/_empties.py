@@ -53,14 +53,16 @@ def codes_empty(*, constrained: bool = False) -> Callable[[Method], Method]:
         def answer(self: Any, X: Any, *args: Any, **kwargs: Any) -> CodedColumn:
             X, full = _full(self, X)
             if full is None:
-                return method(self, X, *args, **kwargs)  # type: ignore[no-any-return]
+                answer: CodedColumn = method(self, X, *args, **kwargs)
+                return answer
             args, kwargs = _selected(len(X), full, args, kwargs) if constrained else (args, kwargs)
             lengths = np.zeros(len(X) + 1, np.int64)
             if not full:
                 return CodedColumn(np.zeros(0, np.int32), [], lengths)
             found = method(self, [X[i] for i in full], *args, **kwargs)
             lengths[np.array(full) + 1] = np.diff(found.offsets)
-            return found._replace(offsets=np.cumsum(lengths))  # type: ignore[no-any-return]
+            answer = found._replace(offsets=np.cumsum(lengths))
+            return answer
 
         return answer  # type: ignore[return-value]
 

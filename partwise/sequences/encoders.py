@@ -32,7 +32,19 @@ class Rows:
 
     def __init__(self, matrix: RowMatrix | None = None, dense: tuple[NDArray[Any], NDArray[Any]] | None = None):
         self.matrix, self.dense = matrix, dense
-        self.offsets: NDArray[np.int64] = matrix.offsets if matrix is not None else dense[0]  # type: ignore[index]
+        self.offsets: NDArray[np.int64] = matrix.offsets if matrix is not None else self.numbers[0]
+
+    @property
+    def attributes(self) -> RowMatrix:
+        """Rows of attributes, if they are such."""
+        assert self.matrix is not None, "these rows hold numbers"
+        return self.matrix
+
+    @property
+    def numbers(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """(offsets, rows of numbers), if they are such."""
+        assert self.dense is not None, "these rows hold attributes"
+        return self.dense
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -40,18 +52,18 @@ class Rows:
     def layout(self, labels: NDArray[np.int64], n_labels: int, every: bool) -> RowLayout | DenseLayout:
         """Where the weights of these rows' attributes go; ``labels`` (rows,) < 0 where unknown."""
         if self.matrix is None:
-            return DenseLayout(self.dense[1].shape[1], n_labels)  # type: ignore[index]
+            return DenseLayout(self.numbers[1].shape[1], n_labels)
         return RowLayout.observed(self.matrix, labels, n_labels, every=every)
 
     def pack(self, layout: RowLayout | DenseLayout) -> Any:
         """Rows for the kernels."""
         if isinstance(layout, DenseLayout):
-            return layout.pack(*self.dense)  # type: ignore[misc]
-        return layout.pack(self.matrix)  # type: ignore[arg-type]
+            return layout.pack(*self.numbers)
+        return layout.pack(self.attributes)
 
     def index(self, layout: RowLayout | DenseLayout) -> Any:
         """Rows for kernels that only score them, once."""
-        return self.pack(layout) if isinstance(layout, DenseLayout) else layout.index(self.matrix)  # type: ignore[arg-type]
+        return self.pack(layout) if isinstance(layout, DenseLayout) else layout.index(self.attributes)
 
     def arrays(self) -> list[NDArray[Any]]:
         """All that the rows are made of."""
@@ -62,7 +74,7 @@ class Rows:
     def entries(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """(attributes, values) of one row."""
         if self.matrix is None:
-            x = self.dense[1][row]  # type: ignore[index]
+            x = self.numbers[1][row]
             used = np.flatnonzero(x)
             return used, x[used]
         here = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
@@ -170,7 +182,7 @@ class CSREncoder(Encoder):
 
     def fit_transform(self, X: Any) -> Rows:
         rows = Rows(RowMatrix.from_csr(X))
-        self.n_columns = rows.matrix.n_attributes  # type: ignore[union-attr]
+        self.n_columns = rows.attributes.n_attributes
         return rows
 
     def transform(self, X: Any) -> Rows:
@@ -200,7 +212,7 @@ class DenseEncoder(CSREncoder):
 
     def fit_transform(self, X: Any) -> Rows:
         rows = Rows(dense=dense_rows(X))
-        self.n_columns = rows.dense[1].shape[1]  # type: ignore[index]
+        self.n_columns = rows.numbers[1].shape[1]
         return rows
 
     def transform(self, X: Any) -> Rows:

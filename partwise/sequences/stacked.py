@@ -147,7 +147,8 @@ class StackedLabeler(StoredModel, Estimator):
             return SequenceLabeler(templates, loss=(1.0, gamma), learner="dca", C=0.1, max_passes=10)
         if given.templates is None:
             raise ParameterError(which, "StackedLabeler", "a labeler with templates", given)
-        return given  # type: ignore[no-any-return]
+        answer: SequenceLabeler = given
+        return answer
 
     def _cross_validated(
         self, columns: Columns, labels: CodedColumn, weights: NDArray[np.float64] | None, keep: Any

@@ -67,4 +67,5 @@ class SearchProblem(ABC):
 
     def key(self, state: Any) -> Hashable:
         """The identity of a state, by which the search recognises states already visited."""
-        return state  # type: ignore[no-any-return]
+        answer: Hashable = state
+        return answer

@@ -19,8 +19,8 @@ def check_flags(args: argparse.Namespace) -> None:
         raise UsageError("missing: the model: --model FILE")
     if args.report is not None and not args.evaluate:
         raise UsageError("--report compares with the trees of the input: --evaluate")
-    if args.nbest is not None and (args.nbest < 1 or args.evaluate or args.risk or args.probabilities):
-        raise UsageError("--nbest must be at least 1 and cannot be combined with --evaluate, --risk or --probabilities")
+    if args.kbest is not None and (args.kbest < 1 or args.evaluate or args.risk or args.probabilities):
+        raise UsageError("--kbest must be at least 1 and cannot be combined with --evaluate, --risk or --probabilities")
     for target in (args.report, None if args.output == "-" else args.output):
         if target is not None:
             check_writable(target)

@@ -17,7 +17,7 @@ EXAMPLES = """
 partwise parse input.conllu --model parser.pw > parsed.conllu
 cat input.conllu | partwise parse --model parser.pw
 partwise parse test.conllu --model parser.pw --evaluate --report report.html -o parsed.conllu
-partwise parse input.conllu --model parser.pw --nbest 5
+partwise parse input.conllu --model parser.pw --kbest 5
 partwise parse input.conllu --model parser.pw --probabilities
 """
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", "-m", metavar="FILE", help="a model of partwise parse-train (required)")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write the trees")
     parser.add_argument("--risk", action="store_true", help="predict the tree with the most expected correct arcs")
-    parser.add_argument("--nbest", metavar="K", type=int, help="the K best trees of every sentence, with probabilities")
+    parser.add_argument("--kbest", metavar="K", type=int, help="the K best trees of every sentence, with probabilities")
     parser.add_argument(
         "--probabilities", action="store_true", help="add 'HeadProb=…' to the last column of every word"
     )
@@ -64,16 +64,17 @@ def batches(sentences: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 def parsed(args: argparse.Namespace, model: Any, block: list[Any]) -> list[Any]:
     """What is to be written for some sentences."""
-    if args.nbest is not None:
+    if args.kbest is not None:
         found = []
-        for trees in model.predict_nbest(block, args.nbest):
+        for trees in model.predict_kbest(block, args.kbest):
             for r, tree in enumerate(trees, 1):
                 said = {"rank": str(r), "probability": f"{tree.probability:.6g}"}
                 found.append(tree.with_comments(**said, **({} if tree.proved else {"proved": "no"})))
         return found
     trees = model.predict(block, decoding="risk") if args.risk else model.predict(block)
     if not args.probabilities:
-        return trees  # type: ignore[no-any-return]
+        answer: list[Any] = trees
+        return answer
     return [with_probabilities(tree, mass) for tree, mass in zip(trees, model.predict_marginals(block), strict=True)]
 
 
@@ -94,9 +95,9 @@ def run(args: argparse.Namespace) -> None:
 
     check_flags(args)
     model = load_parser(args, (DependencyParser, TransitionParser), "dependency")
-    if isinstance(model, TransitionParser) and (args.risk or args.nbest is not None or args.probabilities):
+    if isinstance(model, TransitionParser) and (args.risk or args.kbest is not None or args.probabilities):
         raise InputError(
-            f"{args.model}: a transition parser has no probabilities, which --risk, --nbest and --probabilities need"
+            f"{args.model}: a transition parser has no probabilities, which --risk, --kbest and --probabilities need"
         )
     stream = sys.stdin if args.input == "-" else open_text(args.input)
     name = "<stdin>" if args.input == "-" else args.input

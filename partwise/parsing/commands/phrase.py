@@ -20,7 +20,7 @@ EXAMPLES = """
 partwise phrase sentences.txt --model phrases.pw > trees.mrg
 echo "the dog slept ." | partwise phrase --model phrases.pw
 partwise phrase test.mrg --model phrases.pw --evaluate --report report.html -o trees.mrg
-partwise phrase sentences.txt --model phrases.pw --nbest 5
+partwise phrase sentences.txt --model phrases.pw --kbest 5
 partwise phrase sentences.txt --model phrases.pw --probabilities
 """
 
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="where to write the trees")
     parser.add_argument("--risk", action="store_true", help="predict the tree with the fewest expected errors")
     parser.add_argument(
-        "--nbest", metavar="K", type=int, help="the K best trees: rank, probability and tree, separated by tabs"
+        "--kbest", metavar="K", type=int, help="the K best trees: rank, probability and tree, separated by tabs"
     )
     parser.add_argument(
         "--probabilities", action="store_true", help="constituents instead of trees: start, stop, label, probability"
@@ -58,9 +58,9 @@ def sentences(lines: Iterable[str], name: str) -> Iterator[list[str]]:
 
 def written(args: argparse.Namespace, model: Any, block: list[Any]) -> tuple[str, list[Any]]:
     """(what is to be written for some sentences, their trees)."""
-    if args.nbest is not None:
+    if args.kbest is not None:
         lines = []
-        for ranked in model.predict_nbest(block, args.nbest):
+        for ranked in model.predict_kbest(block, args.kbest):
             args.fallbacks += not ranked
             lines += [f"{r}\t{t.probability:.6g}\t{t.tree}" for r, t in enumerate(ranked, 1)]
             lines.append("")
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
         if stream is not sys.stdin:
             stream.close()
     if args.fallbacks:
-        what = "nothing is written for them" if args.nbest or args.probabilities else "their trees are flat: FALLBACK"
+        what = "nothing is written for them" if args.kbest or args.probabilities else "their trees are flat: FALLBACK"
         tell(f"{args.fallbacks} sentences have no parse under the grammar; {what}")
     if not args.evaluate:
         return

@@ -47,7 +47,8 @@ def collapse_chains(tree: PhraseTree) -> PhraseTree:
     >>> str(collapse_chains(next(parse_trees(["(NP (S (NP (NN a) (NN b))))"]))))
     '(NP (NN a) (NN b))'
     """
-    return tree.fold(_collapse)  # type: ignore[no-any-return]
+    answer: PhraseTree = tree.fold(_collapse)
+    return answer
 
 
 def _collapse(node: PhraseTree, inside: list[PhraseTree]) -> PhraseTree:

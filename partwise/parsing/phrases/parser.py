@@ -1,4 +1,4 @@
-"""PhraseParser: trees of phrases by a discriminative grammar, with probabilities, n-best lists and minimum risk."""
+"""PhraseParser: trees of phrases by a discriminative grammar, with probabilities, k-best lists and minimum risk."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Constituent(NamedTuple):
 
 @dataclass(frozen=True)
 class RankedTree:
-    """A tree of an n-best list with its probability."""
+    """A tree of a k-best list with its probability."""
 
     tree: PhraseTree
     probability: float
@@ -241,8 +241,8 @@ class PhraseParser(TreebankEstimator):
             offset += space.n_parts(i)
         return gains
 
-    def predict_marginals(self, X: Sequence[Any], *, least: float = 0.01) -> list[list[Constituent]]:
-        """The constituents of every sentence with a probability of at least ``least``, in order of start and stop.
+    def predict_marginals(self, X: Sequence[Any], *, min_probability: float = 0.01) -> list[list[Constituent]]:
+        """The constituents of every sentence with at least ``min_probability``, in order of start and stop.
 
         A sentence without a parse has none.
         """
@@ -261,12 +261,12 @@ class PhraseParser(TreebankEstimator):
                 found[start + i] = [
                     Constituent(s, e, self.model_.labels[label], float(p))
                     for (s, e, label), p in zip(spans.tolist(), mass, strict=True)
-                    if p >= least
+                    if p >= min_probability
                 ]
                 offset += forests.space.n_parts(k)
         return found
 
-    def predict_nbest(self, X: Sequence[Any], k: int) -> list[list[RankedTree]]:
+    def predict_kbest(self, X: Sequence[Any], k: int = 5) -> list[list[RankedTree]]:
         """The k best trees of every sentence, best first, each with its probability; none if there is no parse."""
         check_is_fitted(self, "theta_")
         sentences = check_sentences(X)

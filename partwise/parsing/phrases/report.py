@@ -54,7 +54,7 @@ def phrase_report(
     if not gold:
         raise InputError("there are no trees to report on")
     found = model.predict(gold)
-    fallbacks, mass = model.fallbacks_, model.predict_marginals(gold, least=0.0)
+    fallbacks, mass = model.fallbacks_, model.predict_marginals(gold, min_probability=0.0)
     scores, run = bracket_scores(gold, found), trace(model)
     recall = model.model_.recall(gold)
     page = Page(title, f"{count(len(gold))} sentences, {count(sum(map(len, gold)))} words")

@@ -216,9 +216,11 @@ def clean_tree(tree: PhraseTree) -> PhraseTree:
         raise InputError(f"{tree.source}: empty tree: it contains only traces")
     if cleaned.label in WRAPPERS and cleaned.word is None:
         if len(cleaned.children) == 1 and cleaned.children[0].word is None:
-            return cleaned.children[0]  # type: ignore[no-any-return]
+            answer: PhraseTree = cleaned.children[0]
+            return answer
         return PhraseTree("TOP", cleaned.children, None, cleaned.source)
-    return cleaned  # type: ignore[no-any-return]
+    answer = cleaned
+    return answer
 
 
 def _clean(node: PhraseTree, inside: list[PhraseTree | None]) -> PhraseTree | None:
