@@ -9,7 +9,7 @@ import numpy as np
 
 from partwise.alignment.link_files import Link
 from partwise.alignment.links import Floats
-from partwise.estimation.contribution import Contribution
+from partwise.estimation.contribution import Contribution, contribution_lines
 from partwise.exceptions import InputError
 
 __all__ = ["LinkExplanation", "explain_link", "link_margins"]
@@ -40,8 +40,7 @@ class LinkExplanation:
         lines = [f"link {self.link[0]}-{self.link[1]} ({self.words[0]} – {self.words[1]}), {state}: {self.score:+.3f}"]
         if self.rivals:
             lines[0] += f"; its words are in {', '.join(f'{j}-{k}' for j, k in self.rivals)}"
-        lines += [f"  {c.difference:+8.3f}  {c.name}" for c in self.contributions if c.difference]
-        return "\n".join(lines)
+        return "\n".join(lines + contribution_lines(self.contributions))
 
 
 def explain_link(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from partwise.estimation.contribution import Contribution
+from partwise.estimation.contribution import Contribution, contribution_lines
 from partwise.exceptions import InputError
 from partwise.parsing import _arc_kernels as kernels
 from partwise.parsing._word_views import VIEWS
@@ -32,8 +32,7 @@ class ArcExplanation:
         lines = [
             f"head {self.head} rather than {self.rival} for word {self.word}: {self.score - self.rival_score:+.3f}"
         ]
-        lines += [f"{c.difference:+9.4f}  {c.name}" for c in self.contributions[:15]]
-        return "\n".join(lines)
+        return "\n".join(lines + contribution_lines(self.contributions))
 
 
 def arc_weights(parser: Any, sentence: DependencySentence, head: int, word: int) -> list[tuple[str, float]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from partwise.estimation.contribution import Contribution
+from partwise.estimation.contribution import Contribution, contribution_lines
 from partwise.exceptions import InputError
 
 __all__ = ["Explanation", "explain_position"]
@@ -34,8 +34,7 @@ class Explanation:
             f"position {self.position}: {self.label} (p = {self.probability:.3f}) rather than "
             f"{self.rival} (p = {self.rival_probability:.3f}), margin {self.margin:+.3f}"
         ]
-        lines += [f"  {c.difference:+8.3f}  {c.name}" for c in self.contributions if c.difference]
-        return "\n".join(lines)
+        return "\n".join(lines + contribution_lines(self.contributions))
 
 
 def explain_position(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from partwise.cli.console import print_json
 from partwise.cli.registry import Command, UsageError
 from partwise.cli.settings import add_read_model, count, settle_model
+from partwise.estimation.contribution import contribution_lines
 from partwise.exceptions import InputError
 from partwise.sequences.commands._files import add_layout, without
 from partwise.sequences.commands._models import model_layout, open_model
@@ -116,16 +117,12 @@ def as_dict(data: Columns, sentence: int, words: list[str], explanation: Explana
 
 def show(explanation: Explanation, top: int) -> None:
     """The label, its rival, and the contributions to each, the strongest first."""
-    shown = [c for c in explanation.contributions if c.difference]
     print(
         f"  {explanation.label} (p = {explanation.probability:.3f}) rather than {explanation.rival} "
         f"(p = {explanation.rival_probability:.3f}), margin {explanation.margin:+.3f}"
     )
-    for c in shown[:top]:
-        print(f"  {c.difference:+8.3f}  {c.name}")
-    if len(shown) > top:
-        rest = sum(c.difference for c in shown[top:])
-        print(f"  {rest:+8.3f}  {len(shown) - top} smaller ones")
+    for line in contribution_lines(explanation.contributions, top):
+        print(line)
 
 
 COMMAND = Command("explain", "show why a model gives a token its label", configure, run, EXAMPLES, rank=5)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.estimation.contribution import Contribution
+from partwise.estimation.contribution import Contribution, contribution_lines
 from partwise.exceptions import InputError
 from partwise.features.layout import RowLayout
 from partwise.sequences.segmentation._keys import KINDS
@@ -38,7 +38,7 @@ class SegmentExplanation:
         title = (
             f"tokens {self.start}..{self.stop - 1}: {self.label} rather than {self.rival}, margin {self.margin:+.3f}"
         )
-        return "\n".join([title, *(f"  {c.difference:+8.3f}  {c.name}" for c in self.contributions if c.difference)])
+        return "\n".join([title, *contribution_lines(self.contributions)])
 
 
 def explain_segment(
