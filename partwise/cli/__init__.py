@@ -30,6 +30,11 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=26)
 
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        if isinstance(action.choices, dict):  # commands are listed two columns further in than argparse reckons with
+            self._action_max_length += 2
+
 
 _EPILOG = """\
 exit codes: 0 done, 1 error (explained on standard error), 2 wrong usage, 130 interrupted

@@ -200,4 +200,4 @@ def align_all(args: argparse.Namespace, model: Any, pairs: files.NamedPairs, gol
         files.show_scores(scores, print)
 
 
-COMMAND = Command("align", "align the words of sentence pairs", configure, run, EXAMPLES, rank=5)
+COMMAND = Command("align", "align the words of sentence pairs", configure, run, EXAMPLES, rank=40)

@@ -232,4 +232,4 @@ def show(args: argparse.Namespace, summary: dict[str, Any]) -> None:
         print(f"report: {summary['report']}")
 
 
-COMMAND = Command("align-train", "train a word aligner on gold links", configure, run, EXAMPLES, rank=5)
+COMMAND = Command("align-train", "train a word aligner on gold links", configure, run, EXAMPLES, rank=41)

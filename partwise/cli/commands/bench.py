@@ -70,5 +70,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    "bench", "run a benchmark against other programs (needs a source checkout)", configure, run, EXAMPLES, rank=8
+    "bench", "run a benchmark against other programs (needs a source checkout)", configure, run, EXAMPLES, rank=91
 )

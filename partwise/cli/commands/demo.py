@@ -95,5 +95,5 @@ def build(outcomes: list[tuple[Stop, Outcome, float]]) -> Page:
 
 
 COMMAND = Command(
-    "demo", "take a short tour: five tasks on embedded data, one report", configure, run, EXAMPLES, rank=6
+    "demo", "take a short tour: five tasks on embedded data, one report", configure, run, EXAMPLES, rank=1
 )

@@ -186,4 +186,4 @@ def show_weights(weights: dict[str, Any]) -> None:
         print(f"  {weight:+8.3f}  {before} → {after}")
 
 
-COMMAND = Command("inspect", "show the contents of a model file", configure, run, EXAMPLES, rank=4)
+COMMAND = Command("inspect", "show the contents of a model file", configure, run, EXAMPLES, rank=14)

@@ -51,4 +51,4 @@ def run(args: argparse.Namespace) -> None:
         print(f"{kind}: {path}")
 
 
-COMMAND = Command("reproduce", "reproduce an experiment from the papers", configure, run, EXAMPLES, rank=7)
+COMMAND = Command("reproduce", "reproduce an experiment from the papers", configure, run, EXAMPLES, rank=90)

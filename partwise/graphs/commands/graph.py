@@ -58,4 +58,4 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(item))
 
 
-COMMAND = Command("graph", "label the nodes of graphs", configure, run, EXAMPLES, rank=7)
+COMMAND = Command("graph", "label the nodes of graphs", configure, run, EXAMPLES, rank=51)

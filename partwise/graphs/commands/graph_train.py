@@ -63,4 +63,4 @@ def run(args: argparse.Namespace) -> int:
     return train(args, model, read_graphs, sizes, account)
 
 
-COMMAND = Command("graph-train", "train a model that labels the nodes of graphs", configure, run, EXAMPLES, rank=6)
+COMMAND = Command("graph-train", "train a model that labels the nodes of graphs", configure, run, EXAMPLES, rank=50)

@@ -70,4 +70,4 @@ def run(args: argparse.Namespace) -> None:
         print(text)
 
 
-COMMAND = Command("infer", "answer queries on a graphical model in the UAI format", configure, run, EXAMPLES, rank=60)
+COMMAND = Command("infer", "answer queries on a graphical model in the UAI format", configure, run, EXAMPLES, rank=52)

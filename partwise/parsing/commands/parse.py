@@ -142,4 +142,4 @@ def run(args: argparse.Namespace) -> None:
     say(f"without punctuation: UAS {bare.uas:.2f}  LAS {bare.las:.2f}")
 
 
-COMMAND = Command("parse", "parse sentences with a trained parser", configure, run, EXAMPLES, rank=6)
+COMMAND = Command("parse", "parse sentences with a trained parser", configure, run, EXAMPLES, rank=31)

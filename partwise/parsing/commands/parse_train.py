@@ -100,4 +100,4 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
 
 
-COMMAND = Command("parse-train", "train a dependency parser on a treebank", configure, run, EXAMPLES, rank=6)
+COMMAND = Command("parse-train", "train a dependency parser on a treebank", configure, run, EXAMPLES, rank=30)

@@ -125,4 +125,4 @@ def run(args: argparse.Namespace) -> None:
     say(str(scores))
 
 
-COMMAND = Command("phrase", "parse sentences into phrases with a trained parser", configure, run, EXAMPLES, rank=6)
+COMMAND = Command("phrase", "parse sentences into phrases with a trained parser", configure, run, EXAMPLES, rank=33)

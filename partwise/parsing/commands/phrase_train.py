@@ -66,4 +66,4 @@ def run(args: argparse.Namespace) -> int:
     return train(args, model, read_trees, sizes, account)
 
 
-COMMAND = Command("phrase-train", "train a phrase parser on bracketed trees", configure, run, EXAMPLES, rank=6)
+COMMAND = Command("phrase-train", "train a phrase parser on bracketed trees", configure, run, EXAMPLES, rank=32)

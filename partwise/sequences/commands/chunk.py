@@ -72,4 +72,4 @@ def run(args: argparse.Namespace) -> None:
                 write("\n")
 
 
-COMMAND = Command("chunk", "find labelled segments with a trained model", configure, run, EXAMPLES, rank=31)
+COMMAND = Command("chunk", "find labelled segments with a trained model", configure, run, EXAMPLES, rank=21)

@@ -101,4 +101,4 @@ def run(args: argparse.Namespace) -> int:
     return 130 if model.result_.status == "interrupted" else 0
 
 
-COMMAND = Command("chunk-train", "train a model of whole labelled segments", configure, run, EXAMPLES, rank=30)
+COMMAND = Command("chunk-train", "train a model of whole labelled segments", configure, run, EXAMPLES, rank=20)

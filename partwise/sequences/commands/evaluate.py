@@ -243,4 +243,4 @@ def show(pair: Pair, scores: dict[str, Any]) -> None:
             print(f"95% interval of {metric}: {low} to {high} ({scores['bootstrap']['resamples']} resamples)")
 
 
-COMMAND = Command("evaluate", "score predicted labels against gold ones", configure, run, EXAMPLES, rank=3)
+COMMAND = Command("evaluate", "score predicted labels against gold ones", configure, run, EXAMPLES, rank=12)

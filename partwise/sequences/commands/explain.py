@@ -125,4 +125,4 @@ def show(explanation: Explanation, top: int) -> None:
         print(line)
 
 
-COMMAND = Command("explain", "show why a model gives a token its label", configure, run, EXAMPLES, rank=5)
+COMMAND = Command("explain", "show why a model gives a token its label", configure, run, EXAMPLES, rank=13)

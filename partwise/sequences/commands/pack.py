@@ -100,5 +100,5 @@ def run(args: argparse.Namespace) -> None:
 
 
 COMMAND = Command(
-    "pack", "convert column files to shards, for data larger than memory", configure, run, EXAMPLES, rank=2
+    "pack", "convert column files to shards, for data larger than memory", configure, run, EXAMPLES, rank=15
 )

@@ -200,4 +200,4 @@ class Renderer:
         return "".join(as_json(entry) + "\n" for entry in found)
 
 
-COMMAND = Command("predict", "label a column file or a pipe with a model", configure, run, EXAMPLES, rank=2)
+COMMAND = Command("predict", "label a column file or a pipe with a model", configure, run, EXAMPLES, rank=11)

@@ -300,4 +300,4 @@ def show(args: argparse.Namespace, summary: dict[str, Any]) -> None:
         print(f"report: {summary['report']}")
 
 
-COMMAND = Command("train", "train a sequence labeller on a column file", configure, run, EXAMPLES, rank=1)
+COMMAND = Command("train", "train a sequence labeller on a column file", configure, run, EXAMPLES, rank=10)

@@ -159,5 +159,5 @@ def run(args: argparse.Namespace) -> int | None:
 
 
 COMMAND = Command(
-    "topics", "train and use topic models of texts, with or without classes", configure, run, EXAMPLES, rank=5
+    "topics", "train and use topic models of texts, with or without classes", configure, run, EXAMPLES, rank=60
 )
