@@ -39,7 +39,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Lines that the suite reaches, compiled code in its Python source."""
+    """Lines of Python that the suite reaches; kernels, which run as machine code, are left out (see pyproject.toml)."""
     session.install("-e", ".[dev]", "pytest-cov")
     session.run(
         "pytest",
