@@ -1,4 +1,4 @@
-"""Tokens a second of the ready template sets, on the training part of CoNLL-2000, one thread, the best of several runs.
+"""Tokens per second of the presets, on the training part of CoNLL-2000, one thread, the best of several runs.
 
 python benchmarks/template_speed.py [--repeats 5]
 """
@@ -24,7 +24,7 @@ def main() -> None:
     data = read_columns(conll2000("train"), columns=("word", "pos", "chunk"))
     print(f"{'set':20}{'attributes a token':>20}{'fit_transform':>16}{'transform':>12}   (1000 tokens/s)")
     for name in SETS:
-        templates, times = Templates.ready(name), []
+        templates, times = Templates.preset(name), []
         index, matrix = templates.fit_transform(data)  # also compiles
         for _ in range(repeats):
             begin = time.perf_counter()

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.naive_bayes import MultinomialNB
 
 from partwise.experiment import Cell, Context, Needs, markdown_table, register
-from partwise.topics import LDA, CountText, DiscLDA, count_newsgroups, load_documents
+from partwise.topics import LDA, CountText, DiscLDA, count_newsgroups, load_sample_documents
 from partwise.topics.corpus import pack
 from partwise.topics.evaluate import svm_error
 
@@ -63,7 +63,7 @@ def load(pair: str, context: Context) -> tuple[Any, np.ndarray, Any, np.ndarray]
         wanted = pair.split(" vs. ")
         kept = []
         for part in ("train", "test"):
-            texts, labels = load_documents(part)
+            texts, labels = load_sample_documents(part)
             kept.append([(text, label) for text, label in zip(texts, labels, strict=True) if label in wanted])
         counter = CountText()
         X = counter.fit_transform([text for text, _ in kept[0]])

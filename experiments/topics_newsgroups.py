@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.naive_bayes import MultinomialNB
 
 from partwise.experiment import Cell, Context, Needs, markdown_table, register
-from partwise.topics import LDA, CountText, DiscLDA, count_newsgroups, group_words, load_documents, topic_groups
+from partwise.topics import LDA, CountText, DiscLDA, count_newsgroups, group_words, load_sample_documents, topic_groups
 from partwise.topics.corpus import pack
 from partwise.topics.evaluate import svm_error
 from partwise.topics.newsgroups import CountedNewsgroups
@@ -44,7 +44,7 @@ def load(context: Context) -> CountedNewsgroups:
     """Twenty newsgroups, or the four classes of the embedded corpus."""
     if not context.quick:
         return count_newsgroups("strip", path=context.data)
-    train, test = load_documents("train"), load_documents("test")
+    train, test = load_sample_documents("train"), load_sample_documents("test")
     counter = CountText()
     X, X_test = counter.fit_transform(train.texts), counter.transform(test.texts)
     return CountedNewsgroups(X, np.array(train.labels), X_test, np.array(test.labels), counter.vocabulary_)

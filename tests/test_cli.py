@@ -135,7 +135,7 @@ def test_train_by_configuration(capsys: Any, here: Path) -> None:
 def test_train_from_a_pipe_with_defaults(capsys: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((here / "train.txt").read_bytes())))
     ok(capsys, "train", "-", "-m", "m.pw", "-q", "--max-passes", "1")
-    assert load_model("m.pw").encoder_.templates == load_model("m.pw").encoder_.templates.ready("chunking")
+    assert load_model("m.pw").encoder_.templates == load_model("m.pw").encoder_.templates.preset("chunking")
 
 
 def test_report_is_written_and_named(capsys: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

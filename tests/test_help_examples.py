@@ -214,9 +214,9 @@ def phrases(folder: Path) -> None:
 
 
 def topics(folder: Path) -> None:
-    from partwise.topics.sample import load_documents
+    from partwise.topics.sample import load_sample_documents
 
-    texts, labels = load_documents("train")
+    texts, labels = load_sample_documents("train")
     for number, (text, label) in enumerate(zip(texts, labels, strict=True)):
         (folder / "letters" / label).mkdir(parents=True, exist_ok=True)
         (folder / "letters" / label / f"{number:03}.txt").write_text(text)

@@ -194,7 +194,7 @@ def test_reading_a_file_of_templates(tmp_path: Path) -> None:
 def test_presets() -> None:
     data = Columns.from_sentences({name: [["A", "b", "1"]] for name in ("word", "pos", "chunk", "predicted")})
     for name in PRESETS:
-        assert len(Templates.ready(name).fit(data).transform(data)) == 3
+        assert len(Templates.preset(name).fit(data).transform(data)) == 3
     words = data.subset([0])
     only = Columns.from_sentences({"word": words.column("word")})
     for name in ("ner", "pos"):
@@ -202,7 +202,7 @@ def test_presets() -> None:
     assert len(Templates.parse("crfsuite-chunking")) == 19
     with pytest.raises(ParameterError, match="did you mean 'chunking'"):
         Templates.parse("chunkin")
-    both = Templates.ready("crfsuite-chunking") + Templates.parse("word[0]\nshape(word)[0]")
+    both = Templates.preset("crfsuite-chunking") + Templates.parse("word[0]\nshape(word)[0]")
     assert len(both) == 20
 
 

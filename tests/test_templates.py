@@ -353,7 +353,7 @@ def test_no_tokens_and_arrays_that_cannot_be_written(folder: Path, monkeypatch: 
 
 def test_conll2000_with_the_templates_of_crfsuite() -> None:
     data = read_columns(data_file("conll2000/train.txt"), columns=("word", "pos", "chunk"))
-    index, matrix = Templates.ready("crfsuite-chunking").fit_transform(data)
+    index, matrix = Templates.preset("crfsuite-chunking").fit_transform(data)
     assert (len(matrix), matrix.n_attributes, len(matrix.attributes)) == (211_727, 335_672, 3_790_567)
     assert len(set(index.names())) == 335_672
     assert len(np.unique(matrix.attributes)) == 335_672

@@ -18,13 +18,13 @@ from cli_runs import environment, fails, ok
 
 from partwise.cli import main
 from partwise.estimators import load_model
-from partwise.topics import load_documents
+from partwise.topics import load_sample_documents
 
 SMALL = ["--class-topics", "2", "--shared-topics", "2", "--iterations", "40", "--samples", "60"]
 
 
 def write_tsv(path: Path, split: str) -> None:
-    texts, labels = load_documents(split)
+    texts, labels = load_sample_documents(split)
     path.write_text("".join(f"{label}\t{text}\n" for text, label in zip(texts, labels, strict=True)))
 
 
@@ -34,7 +34,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("topics")
     write_tsv(folder / "train.tsv", "train")
     write_tsv(folder / "test.tsv", "test")
-    for number, (text, label) in enumerate(zip(*load_documents("train"), strict=True)):
+    for number, (text, label) in enumerate(zip(*load_sample_documents("train"), strict=True)):
         (folder / "letters" / label).mkdir(parents=True, exist_ok=True)
         (folder / "letters" / label / f"{number:03}.txt").write_text(text)
     train = ["topics", "train", str(folder / "train.tsv"), "--tab", "-q"]
@@ -75,7 +75,7 @@ def test_a_folder_of_classes_is_a_file_of_lines(here: Path, capsys: Any) -> None
 
 
 def test_labels_from_a_file_of_their_own(here: Path, capsys: Any) -> None:
-    texts, labels = load_documents("train")
+    texts, labels = load_sample_documents("train")
     (here / "texts.txt").write_text("\n".join(texts) + "\n")
     (here / "labels.txt").write_text("\n".join("" if i % 10 == 0 else label for i, label in enumerate(labels)) + "\n")
     capsys.readouterr()
@@ -94,7 +94,7 @@ def test_learned_and_variational(here: Path, capsys: Any) -> None:
 
 def test_infer(here: Path, capsys: Any) -> None:
     model = load_model(here / "classes.pw")
-    texts, labels = load_documents("test")
+    texts, labels = load_sample_documents("test")
     capsys.readouterr()
     assert main(["topics", "infer", "classes.pw", "test.tsv", "--tab"]) == 0
     out, err = capsys.readouterr()

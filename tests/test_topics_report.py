@@ -15,7 +15,7 @@ from partwise.exceptions import InputError, StorageError
 from partwise.experiment import run_experiment
 from partwise.report import topic_report
 from partwise.report.maps import colour
-from partwise.topics import LDA, DiscLDA, TextTopics, load_documents
+from partwise.topics import LDA, DiscLDA, TextTopics, load_sample_documents
 
 FAST: dict[str, Any] = {"n_iterations": 30, "n_samples": 40, "burn_in": 10}
 
@@ -24,7 +24,7 @@ FAST: dict[str, Any] = {"n_iterations": 30, "n_samples": 40, "burn_in": 10}
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Reports on a fixed and a learned DiscLDA and on an LDA, with texts and classes that must be escaped."""
     folder = tmp_path_factory.mktemp("reports")
-    train, test = load_documents("train"), load_documents("test")
+    train, test = load_sample_documents("train"), load_sample_documents("test")
     renamed = {"music": "<b>music</b>"}
     labels = [renamed.get(label, label) for label in train.labels]
     texts = [f"{text} {NASTY[i % len(NASTY)]}" for i, text in enumerate(test.texts)] + [""]

@@ -18,14 +18,14 @@ from partwise.cli import main
 from partwise.estimators import load_model
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.storage import Checkpoint, load, save
-from partwise.topics import LDA, CountText, DiscLDA, TextTopics, load_documents
+from partwise.topics import LDA, CountText, DiscLDA, TextTopics, load_sample_documents
 
 FAST: dict[str, Any] = {"n_iterations": 30, "n_samples": 40, "burn_in": 10}
 
 
 @pytest.fixture(scope="module")
 def counted() -> tuple[Any, np.ndarray]:
-    texts, labels = load_documents("train")
+    texts, labels = load_sample_documents("train")
     return CountText().fit_transform(texts), np.array(labels)
 
 
@@ -133,7 +133,7 @@ def test_a_checkpoint_of_something_else_is_refused(counted: Any, tmp_path: Path)
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 def test_killed_and_resumed(tmp_path: Path) -> None:
-    texts, labels = load_documents()
+    texts, labels = load_sample_documents()
     lines = [f"{label}\t{text}\n" for text, label in zip(texts * 4, labels * 4, strict=True)]
     (tmp_path / "data.tsv").write_text("".join(lines))
     command = [
@@ -169,7 +169,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
 
 
 def test_text_topics_is_its_parts(tmp_path: Path) -> None:
-    train, test = load_documents("train"), load_documents("test")
+    train, test = load_sample_documents("train"), load_sample_documents("test")
     texts, labels = [*train.texts, "", "zzz"], [*train.labels, "music", "music"]
     counter = CountText(min_documents=2)
     joint = TextTopics(DiscLDA(2, 2, **FAST), counter).fit(texts, labels)
@@ -199,7 +199,7 @@ def test_text_topics_is_its_parts(tmp_path: Path) -> None:
 
 
 def test_text_topics_of_lda() -> None:
-    texts, _ = load_documents("train")
+    texts, _ = load_sample_documents("train")
     model = TextTopics(LDA(3, n_iterations=20)).fit(texts)
     assert model.infer(texts).probabilities is None and model.transform(texts).shape == (len(texts), 3)
     assert [group.topics for group in model.groups()] == [[0], [1], [2]]
@@ -231,7 +231,7 @@ def test_log_likelihood_only_while_training(counted: Any) -> None:
 
 
 def test_embedded_corpus_splits() -> None:
-    everything, train, test = load_documents(), load_documents("train"), load_documents("test")
+    everything, train, test = load_sample_documents(), load_sample_documents("train"), load_sample_documents("test")
     assert sorted(everything.texts) == sorted(train.texts + test.texts) and len(set(everything.texts)) == 180
     with pytest.raises(ParameterError, match="split"):
-        load_documents("dev")
+        load_sample_documents("dev")

@@ -371,7 +371,7 @@ def make_encoder(X: Any, templates: Any, columns: Sequence[str] | None, min_coun
     if templates is not None:
         if not isinstance(templates, Templates):
             ready = isinstance(templates, str) and templates in PRESETS
-            templates = Templates.ready(templates) if ready else Templates.parse(templates)
+            templates = Templates.preset(templates) if ready else Templates.parse(templates)
         return TemplateEncoder(templates, columns, min_count, hashing)
     if isinstance(X, Columns):
         raise InputError("token columns need templates: SequenceLabeler(templates='chunking'), for example")

@@ -181,6 +181,6 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "corpus_label": Function(("value", "value"), "text", "token", "as doc_label, in the training corpus"),
     "number": Function(("value",), "real", "real", "the number that the string is, as the feature's value"),
-    "embed": Function(("value", "path"), "real", "real", "the word's vector, a real-valued feature a dimension"),
+    "embed": Function(("value", "path"), "real", "real", "the word's vector, one real-valued feature per dimension"),
     "pad": Function(("value",), "same", "pad", "beyond the sentence <s> and </s> instead of nothing"),
 }

@@ -1,4 +1,4 @@
-"""Kernels of the templates: one integer key a token and template, and tables from keys to attributes.
+"""Kernels of the templates: one integer key per token and template, and tables from keys to attributes.
 
 The key of a template with pieces p = 1..P is a number of mixed radix, key ← key·radix_p + code_p, where
 code_p is the piece's value at the token plus its offset. A token where a piece has no value has no key.

@@ -1,4 +1,4 @@
-"""Ready template sets, on columns ``word``, ``pos`` and ``chunk``, and ``predicted`` of a first stage."""
+"""Presets: template sets on the columns ``word``, ``pos`` and ``chunk``, and ``predicted`` of a first stage."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ A template set is text, one template per line::
     ? pos[-1..1 pairs]          # only where there is a column of this name
 
 It is fitted on columns of integer codes: every function is computed once for each distinct word, and
-every template becomes one integer key a token. The guide to the language is ``docs/templates.md``.
+every template becomes one integer key per token. The guide to the language is ``docs/templates.md``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _READY_NAME = re.compile(r"[\w-]+")
 
 
 class Templates:
-    r"""A parsed template set. Made by ``parse``, ``read`` or ``ready``.
+    r"""A parsed template set. Made by ``parse``, ``read`` or ``preset``.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Templates:
         --------
         >>> Templates.parse(["word[-2..2]", "suffix(word,1..3)[0]"])
         Templates(8 templates on word)
-        >>> Templates.parse("chunking") == Templates.ready("chunking")
+        >>> Templates.parse("chunking") == Templates.preset("chunking")
         True
         >>> Templates.parse("word[0]\nsufix(word,3)[0]")
         Traceback (most recent call last):
@@ -78,7 +78,7 @@ class Templates:
         """
         if isinstance(text, str):
             if _READY_NAME.fullmatch(text) and text not in FUNCTIONS:
-                return cls.ready(text)
+                return cls.preset(text)
         else:
             text = list(text)
             if not all(isinstance(line, str) for line in text):
@@ -102,12 +102,12 @@ class Templates:
             raise FormatError(f"the templates are not utf-8: {error.reason}", path=name) from None
 
     @classmethod
-    def ready(cls, name: str) -> Templates:
+    def preset(cls, name: str) -> Templates:
         """A preset: "chunking", "ner", "pos", ...; ``PRESETS`` holds their texts.
 
         Examples
         --------
-        >>> Templates.ready("crfsuite-chunking")
+        >>> Templates.preset("crfsuite-chunking")
         Templates(19 templates on word, pos)
         """
         if name not in PRESETS:
@@ -133,7 +133,7 @@ class Templates:
 
     @property
     def text(self) -> str:
-        """The templates in canonical form, a line each, without comments; parses to the same set."""
+        """The templates in canonical form, one per line, without comments; parses to the same set."""
         return "\n".join(line.text for line in self._lines)
 
     @property

@@ -5,7 +5,7 @@ from partwise.topics.newsgroups import read_newsgroups as read_newsgroups
 from partwise.topics.posterior import ClassPosterior as ClassPosterior
 from partwise.topics.posterior import class_posterior as class_posterior
 from partwise.topics.sample import Documents as Documents
-from partwise.topics.sample import load_documents as load_documents
+from partwise.topics.sample import load_sample_documents as load_sample_documents
 from partwise.topics.show import document_map as document_map
 from partwise.topics.show import group_words as group_words
 from partwise.topics.show import strong_topics as strong_topics

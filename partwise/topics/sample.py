@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from partwise.exceptions import unknown_name
 
-__all__ = ["Documents", "load_documents"]
+__all__ = ["Documents", "load_sample_documents"]
 
 
 class Documents(NamedTuple):
@@ -101,14 +101,14 @@ def _sentence(theme: str, chance: random.Random) -> str:
     return chance.choice(_SENTENCES).format(**words, adjective=adjective, adjective2=adjective2)
 
 
-def load_documents(split: str | None = None) -> Documents:
+def load_sample_documents(split: str | None = None) -> Documents:
     """180 short letters to clubs of four kinds: cooking, astronomy, cycling and music.
 
     ``split`` is "train" (two thirds), "test" (the other third) or None (all). The same on every machine.
 
     Examples
     --------
-    >>> train, test = load_documents("train"), load_documents("test")
+    >>> train, test = load_sample_documents("train"), load_sample_documents("test")
     >>> len(train.texts), len(test.texts), sorted(set(train.labels))
     (120, 60, ['astronomy', 'cooking', 'cycling', 'music'])
     """

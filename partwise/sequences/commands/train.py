@@ -167,7 +167,7 @@ def make_templates(items: list[str]) -> Templates:
     found: Templates | None = None
     for item in items:
         if item in PRESETS:
-            part = Templates.ready(item)
+            part = Templates.preset(item)
         elif os.path.isfile(item):
             part = Templates.read(item)
         elif "[" in item or item.lstrip("? ") in FUNCTIONS or "\n" in item:
@@ -188,7 +188,7 @@ def usual_templates(layout: FileLayout) -> Templates:
     if name is None:
         ready = ", ".join(USUAL_TEMPLATES.values())
         raise UsageError(f"there is no preset for the label {layout.label!r}; choose with --templates ({ready}, ...)")
-    return Templates.ready(name)
+    return Templates.preset(name)
 
 
 def read_training_data(

@@ -9,9 +9,9 @@ from partwise.cli.tour import Outcome, Stop
 
 def train() -> Any:
     """Train a discriminative topic model on the embedded letters."""
-    from partwise.topics import DiscLDA, TextTopics, load_documents
+    from partwise.topics import DiscLDA, TextTopics, load_sample_documents
 
-    train, test = load_documents("train"), load_documents("test")
+    train, test = load_sample_documents("train"), load_sample_documents("test")
     model = TextTopics(DiscLDA(class_topics=2, shared_topics=3, n_iterations=100, n_samples=200, random_state=0))
     model.fit(train.texts, train.labels)
     return model, test
