@@ -33,7 +33,7 @@ MODULES = [
     ("experiment", "Experiments", "partwise.experiment"),
     ("testing", "Testing a structure", "partwise.testing"),
     ("exceptions", "Errors", "partwise.exceptions"),
-    ("partwise", "Everything else at the top level", "partwise"),
+    ("partwise", "Other top-level names", "partwise"),
 ]
 
 

@@ -1,6 +1,6 @@
 """
-Named entities, and how sure the model is of them
-=================================================
+Named entities with probabilities
+=================================
 
 Train a tagger, find the entities of a sentence with their probabilities, and ask why a token got its label.
 """

@@ -1,12 +1,12 @@
 """
-A Markov network from a table with holes
-========================================
+A Markov network from a table with missing values
+=================================================
 
 Potentials of a given graph are learned from samples, some of whose values are missing; then questions are asked of it.
 """
 
 # %%
-# Rain makes the grass wet, and so does the sprinkler, which somebody turns on when it is dry.
+# Rain makes the grass wet, and so does the sprinkler, which is turned on when it is dry.
 
 import matplotlib.pyplot as plt
 import numpy as np

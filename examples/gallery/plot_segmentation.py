@@ -1,6 +1,6 @@
 """
-Figure and ground by a minimum cut
-==================================
+Image segmentation by a minimum cut
+===================================
 
 Pixels are labelled together: neighbours pay for disagreeing, and how much is learned. With two labels and such edges
 the best labelling is a minimum cut, found exactly.

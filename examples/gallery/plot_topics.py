@@ -1,6 +1,6 @@
 """
-Topics that tell classes apart
-==============================
+Topics that distinguish classes
+===============================
 
 DiscLDA gives every class topics of its own and lets all share others: what distinguishes the classes ends up in the
 former.
