@@ -101,7 +101,7 @@ def test_explanations_add_up(parser: DependencyParser) -> None:
     assert why.head == parser.predict([TEST[0]])[0].heads[1]
     assert sum(c.difference for c in why.contributions) == pytest.approx(why.score - why.rival_score)
     assert "head" in str(why)
-    with pytest.raises(InputError, match="word 99 of a sentence"):
+    with pytest.raises(InputError, match="there is no word 99 in a sentence"):
         parser.explain(TEST[0], 99)
     with pytest.raises(InputError, match="2 cannot be the head of word 2"):
         parser.explain(TEST[0], 2, 2)
