@@ -85,7 +85,7 @@ def test_arrays_and_errors() -> None:
         (lambda: network.probability({5: 0}), "there is no column 5"),
         (lambda: network.probability({0: 7}), "7 is not a state of column 0"),
         (lambda: MarkovNetwork([(0, 1)]).fit(np.zeros(3)), "two dimensions"),
-        (lambda: MarkovNetwork([(0, 1)]).fit(np.array([[np.nan, 1.0]])), "column 0 has no value"),
+        (lambda: MarkovNetwork([(0, 1)]).fit(np.array([[np.nan, 1.0]])), "column 0 has no known value"),
     ]:
         with pytest.raises(InputError, match=words):
             call()

@@ -98,7 +98,7 @@ class GuardedCheckpoint:
         if state.pop("fingerprint", None) != self.fingerprint:
             raise InputError(
                 f"checkpoint {self.file.path} belongs to another run (other settings or data); "
-                "remove it, or continue with what it was made from"
+                "delete it, or continue with the settings and data it was made with"
             )
         return state
 

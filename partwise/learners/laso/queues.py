@@ -231,7 +231,7 @@ class Search:
         if not self.nodes:
             raise InputError(
                 f"the search from {self.root.state!r} ran out of states before it found a goal: every step leads to "
-                "where it has been, or to states that the queue has cut off"
+                "a state that was visited before or was pruned by the queue"
             )
         front, self.nodes, cut = self.queue.take(self.nodes)
         return front, cut
