@@ -290,7 +290,8 @@ class GenerativeAligner(Estimator, StoredModel):
         known = cells >= 0  # none, where pruning left no entry at all
         values[known] = self.models_[name].tables.pairs[cells[known]]
         offsets, columns = corpus.cell_offsets, np.diff(corpus.target_offsets)
-        return tuple(LinkMatrices(np.ascontiguousarray(values[:, side]), offsets, columns) for side in (0, 1))  # type: ignore[return-value]
+        forward, backward = (LinkMatrices(np.ascontiguousarray(values[:, k]), offsets, columns) for k in (0, 1))
+        return forward, backward
 
     def associations(self, X: Any, measure: str = "dice") -> LinkMatrices:
         """Dice coefficients (or another measure of ``association``) of all pairs of words in all sentence pairs.
@@ -317,7 +318,8 @@ class GenerativeAligner(Estimator, StoredModel):
         """
         check_is_fitted(self, "models_")
         counts = (self.source_.words, self.table_.source_count), (self.target_.words, self.table_.target_count)
-        return tuple(dict(zip(words, numbers.tolist(), strict=True)) for words, numbers in counts)  # type: ignore[return-value]
+        source, target = (dict(zip(words, numbers.tolist(), strict=True)) for words, numbers in counts)
+        return source, target
 
     def best_alignments(self, X: Any, model: str | None = None) -> list[tuple[list[Link], list[Link]]]:
         """The most probable alignment of each direction (Viterbi): links forward and backward for every pair."""

@@ -37,10 +37,11 @@ class Node:
 
     def path(self) -> list[Any]:
         """The states from the initial one on."""
-        states, node = [], self
+        states: list[Any] = []
+        node: Node | None = self
         while node is not None:
             states.append(node.state)
-            node = node.parent  # type: ignore[assignment]
+            node = node.parent
         return states[::-1]
 
 
