@@ -30,17 +30,24 @@ def prepared(context: Context, sentences: int | None = None) -> tuple[JointLabel
 
 @cache
 def decoder(context: Context) -> Any:
-    return prepared(context)[0]._decode(read(context, "test").coded("word"))
+    return prepared(context, context.sentences)[0]._decode(read(context, "test").coded("word"))
 
 
 def train(settings: dict[str, Any], context: Context, sentences: int | None = None) -> tuple[Any, float]:
-    """(result, CPU seconds) of one training."""
-    _, data = prepared(context, sentences)
+    """(result, CPU seconds) of one training, on these sentences or on those of the context."""
+    _, data = prepared(context, sentences or context.sentences)
     wanted = ("update", "mode", "beam", "rivals", "alpha", "margin_scale", "average")
     learner = LaSO(max_passes=settings["passes"], **{key: settings[key] for key in wanted if key in settings})
     begin = time.process_time()
     result = learner.fit(data)
     return result, time.process_time() - begin
+
+
+def part(context: Context) -> str:
+    """What a table begins with, where not all training sentences were used."""
+    if context.quick:
+        return "Quick variant: the embedded sample.\n\n"
+    return "" if context.sentences is None else f"Trained on the first {context.sentences} sentences.\n\n"
 
 
 def scores(theta: Any, beam: int, context: Context) -> dict[str, float]:

@@ -32,22 +32,16 @@ PASSES = {"alma": {1: 10, 5: 10, 25: 10}, "perceptron": {1: 10, 5: 10, 25: 10}}
 
 
 def cells(context: Context) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for update, beam in (
-        ("alma", 5),
-        ("alma", 25),
-        ("perceptron", 25),
-        ("alma", 1),
-        ("perceptron", 5),
-        ("perceptron", 1),
-    ):
+    def search(update: str, beam: int) -> dict[str, Any]:
         passes = 2 if context.quick else PASSES[update][beam]
-        found.append({"model": "search", "update": update, "beam": beam, "passes": passes})
-    exact = {"model": "exact", "C": 0.5, "passes": 2 if context.quick else 15}
-    found.append({**exact, "loss": "crf", "learner": "dca"})
-    found.append({"model": "exact", "loss": "perceptron", "learner": "perceptron", "C": 1.0,
-                  "passes": 2 if context.quick else 10})  # fmt: skip
-    return found
+        return {"model": "search", "update": update, "beam": beam, "passes": passes}
+
+    crf = {"model": "exact", "C": 0.5, "passes": 2 if context.quick else 15, "loss": "crf", "learner": "dca"}
+    exact = {"model": "exact", "loss": "perceptron", "learner": "perceptron", "C": 1.0}
+    return [
+        search("alma", 5), search("alma", 25), search("perceptron", 25), crf, search("alma", 1),
+        search("perceptron", 5), search("perceptron", 1), {**exact, "passes": 2 if context.quick else 10},
+    ]  # fmt: skip
 
 
 def name_of(settings: dict[str, Any]) -> str:

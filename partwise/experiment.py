@@ -52,10 +52,11 @@ class Needs:
 
 @dataclass(frozen=True)
 class Context:
-    """The context of a run: whether it is the quick variant, and where the data are."""
+    """The context of a run: whether it is the quick variant, where the data are, and how many to train on."""
 
     quick: bool
     data: Path
+    sentences: int | None = None  # of the training data, the first; None for all
 
     def file(self, path: str) -> str:
         """A file of the data folder."""
@@ -108,6 +109,7 @@ class Experiment:
     pictures: Callable[[list[Cell], Context], list[Any]] | None = None
     code: str = field(default="", repr=False)  # a hash of the code that runs a cell
     file: Path | None = None
+    parts: bool = False  # whether it can train on the first sentences alone
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
@@ -125,6 +127,7 @@ def register(
     table: Callable[[list[Cell], Context], str] | None = None,
     draw: Callable[[Any, list[Cell], Context], None] | None = None,
     pictures: Callable[[list[Cell], Context], list[Any]] | None = None,
+    parts: bool = False,
 ) -> Experiment:
     """Make an experiment known; called at the end of its file.
 
@@ -168,6 +171,7 @@ def register(
         pictures,
         code_version(run),
         _loading,
+        parts,
     )
     return EXPERIMENTS[name]
 
@@ -273,30 +277,39 @@ def run_experiment(
     quick: bool = False,
     out: str | os.PathLike[str] = "out/experiments",
     data: str | os.PathLike[str] | None = None,
+    sentences: int | None = None,
 ) -> dict[str, Any]:
-    """Run an experiment, or what is left of it.
+    """Run an experiment, or what is left of it; trained on the first ``sentences`` only, where it can do that.
 
     Returns
     -------
     dict
-        name, paper, quick, cells (settings, result and seconds of each), table (Markdown), and files: the paths
-        of what was written.
+        name, paper, quick, sentences, cells (settings, result and seconds of each), table (Markdown), and files: the
+        paths of what was written.
     """
     if name not in EXPERIMENTS or EXPERIMENTS[name].file is not None:
         known = find_experiments()
         if name not in known:
             raise unknown_name("experiment", name, known)
     experiment = EXPERIMENTS[name]
-    context = Context(quick, data_folder(data))
+    if sentences is not None:
+        if not experiment.parts or quick:
+            able = sorted(name for name, other in EXPERIMENTS.items() if other.parts)
+            what = f"the quick variant of {name}" if quick else f"experiment {name}"
+            raise InputError(f"{what} takes no number of sentences; full variants of these do: {', '.join(able)}")
+        if sentences < 1:
+            raise ParameterError("sentences", name, "at least 1", sentences)
+    context = Context(quick, data_folder(data), sentences)
     if not quick:
         _check_data(experiment, context.data)
-    folder = Path(out) / (f"{name}-quick" if quick else name)
+    folder = Path(out) / (f"{name}-quick" if quick else name if sentences is None else f"{name}-{sentences}")
     cells = _run_cells(experiment, context, folder)
     result: dict[str, Any] = {
         "name": name,
         "description": experiment.description,
         "paper": experiment.paper,
         "quick": quick,
+        "sentences": sentences,
         "partwise": __version__,
         "python": platform.python_version(),
         "cells": [{"settings": c.settings, "result": c.result, "seconds": c.seconds} for c in cells],
@@ -314,7 +327,10 @@ def _run_cells(experiment: Experiment, context: Context, folder: Path) -> list[C
     done = []
     for number, settings in enumerate(wanted, start=1):
         try:
-            key = json.dumps([settings, experiment.code, __version__, sizes], sort_keys=True, allow_nan=False)
+            which = [settings, experiment.code, __version__, sizes]
+            if context.sentences is not None:
+                which.append(context.sentences)
+            key = json.dumps(which, sort_keys=True, allow_nan=False)
         except (TypeError, ValueError):
             raise ParameterError("cells", experiment.name, "dicts of JSON values", settings) from None
         path = store / f"{hashlib.blake2b(key.encode(), digest_size=10).hexdigest()}.json"

@@ -99,6 +99,23 @@ def test_finished_cells_are_not_run_again(folder: Folder) -> None:
     assert folder.ran() == "1"
 
 
+def test_a_part_of_the_training_data(folder: Folder) -> None:
+    with pytest.raises(InputError, match="experiment doubling takes no number of sentences"):
+        folder.run(sentences=2)
+    folder.write(
+        SOURCE.replace("draw=draw,", "draw=draw, parts=True,").replace(
+            "helper(settings", "context.sentences * (settings"
+        )
+    )
+    result = folder.run(sentences=10)
+    assert [cell["result"]["twice"] for cell in result["cells"]] == [10, 20, 30, 40] and result["sentences"] == 10
+    assert [cell["result"]["twice"] for cell in folder.run(sentences=5)["cells"]] == [5, 10, 15, 20]
+    with pytest.raises(InputError, match="the quick variant of doubling takes no number of sentences"):
+        folder.run(sentences=2, quick=True)
+    with pytest.raises(ValueError, match="'sentences' parameter of doubling must be at least 1"):
+        folder.run(sentences=0)
+
+
 def test_a_killed_experiment_goes_on(folder: Folder) -> None:
     (folder.path / "fails").touch()
     with pytest.raises(KeyboardInterrupt):

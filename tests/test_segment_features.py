@@ -218,7 +218,8 @@ def test_histories_are_scored_as_they_are_learnt(sample: dict[str, Any]) -> None
     cache = np.full(cache_size(search, 0), np.nan)
     prepare(search, 0, theta, cache)
     gains = np.empty((2, most_actions(search)))
-    actions = np.empty(most_actions(search), np.int64)
+    actions, bars = np.empty(most_actions(search), np.int64), np.full(int(few.offsets[1]) + 1, -np.inf)
     for row, label in zip(gains, (0, 1), strict=True):
-        n = expand(search, 0, theta, cache, np.array([2, 1, 2, label], np.int32), actions, row)
+        state = np.array([2, 1, 2, label], np.int32)
+        n = expand(search, 0, theta, cache, state, 0.0, bars, actions, row)
     assert n > 1 and not np.allclose(gains[0, :n], gains[1, :n])

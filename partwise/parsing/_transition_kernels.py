@@ -70,7 +70,7 @@ def label_scores(problem, theta, rows, n_rows, totals):
 
 
 @expand.register(ArcHybrid)
-def _(problem, i, theta, cache, state, actions, gains):
+def _(problem, i, theta, cache, state, score, bars, actions, gains):
     n = problem.offsets[i + 1] - problem.offsets[i]
     if state[LEVEL] % 2 == 0:
         atoms, rows = np.empty(N_STEP, np.uint64), np.empty(problem.step_templates.shape[0], np.uintp)

@@ -17,7 +17,7 @@ from partwise._compile import kernel
 from partwise._math import fill
 from partwise.structures.base import argmax, marginals, part_count, work_size
 
-__all__ = ["SegmentSpace", "atom_number", "block_start", "mask_scores", "masked"]
+__all__ = ["SegmentSpace", "atom_number", "atoms_below", "block_start", "mask_scores", "masked"]
 
 
 class SegmentSpace(NamedTuple):
@@ -35,10 +35,16 @@ class SegmentSpace(NamedTuple):
 @kernel
 def blocks_below(space, left):
     """Number of atoms that begin in the last ``left`` tokens."""
-    widest = space.below.shape[0] - 1
+    return atoms_below(space.below, space.within, left)
+
+
+@kernel
+def atoms_below(below, within, left):
+    """The same, of the two arrays that it needs."""
+    widest = below.shape[0] - 1
     if left <= widest:
-        return space.below[left]
-    return space.below[widest] + (left - widest) * space.within[widest, space.limits.shape[0]]
+        return below[left]
+    return below[widest] + (left - widest) * within[widest, within.shape[1] - 1]
 
 
 @kernel

@@ -11,6 +11,7 @@ EXAMPLES = """
 partwise reproduce --list
 partwise reproduce conll2000-crf --quick
 partwise reproduce martins2010-ner --data folder-with-conll2003 --out out/experiments
+partwise reproduce daume2005-beams --sentences 1000
 """
 
 
@@ -25,6 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="where to write the results (default: out/experiments)",
     )
     parser.add_argument("--data", metavar="FOLDER", help="where the data sets are (default: $PARTWISE_DATA)")
+    parser.add_argument(
+        "--sentences",
+        metavar="N",
+        type=int,
+        help="train on the first N sentences only, where an experiment can (default: on all)",
+    )
     parser.add_argument("--json", action="store_true", help="print the results, or the list, as JSON")
 
 
@@ -41,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.name is None:
         raise UsageError("name an experiment; partwise reproduce --list shows them all")
-    result = run_experiment(args.name, quick=args.quick, out=args.out, data=args.data)
+    result = run_experiment(args.name, quick=args.quick, out=args.out, data=args.data, sentences=args.sentences)
     if args.json:
         print_json(result)
         return

@@ -196,18 +196,19 @@ def decode(problem, i, theta, beam):
     arena, waiting = new_arena(64 + 32 * min(beam, 64), state_size(problem)), new_waiting(1024)
     root(problem, i, arena)
     heads, counts = np.full(last + 1, -1, np.int64), np.zeros(last + 1, np.int64)
-    bars, long = np.full(last + 1, -np.inf), 4 * beam + 16
+    bars, long = np.full(last + 1, -np.inf), 2 * beam + 8
     actions, gains = np.empty(width, np.int64), np.empty(width)
     queue = np.zeros(1, np.int64)
     used, size, waits, level = 1, 1, 0, 0
     while level < last:
         for q in range(size):
             node = queue[q]
-            n = expand(problem, i, theta, cache, arena.state[node], actions, gains)
+            state, score = arena.state[node], arena.score[node]
+            n = expand(problem, i, theta, cache, state, score, bars, actions, gains)
             waiting = waiting_room(waiting, waits, n)
             for j in range(n):
-                to = reach(problem, i, arena.state[node], actions[j])
-                key = arena.score[node] + gains[j]
+                to = reach(problem, i, state, actions[j])
+                key = score + gains[j]
                 if not key > bars[to]:
                     continue
                 waiting.parent[waits], waiting.action[waits] = node, actions[j]

@@ -147,7 +147,7 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
     arena, waiting = new_arena(64 + 32 * min(rule.beam, 64), state_size(problem)), new_waiting(1024)
     root(problem, i, arena)
     heads, counts = np.full(last + 1, -1, np.int64), np.zeros(last + 1, np.int64)
-    bars, long = np.full(last + 1, -np.inf), 4 * rule.beam + 16
+    bars, open_bars, long = np.full(last + 1, -np.inf), np.full(last + 1, -np.inf), 2 * rule.beam + 8
     actions, gains, right = np.empty(width, np.int64), np.empty(width), np.empty(width, np.int64)
     queue = np.zeros(1, np.int64)
     used, size, waits, level = 1, 1, 0, 0
@@ -159,17 +159,19 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
     while level < last:
         for q in range(size):
             node = queue[q]
-            n = expand(problem, i, theta, cache, arena.state[node], actions, gains)
-            n_right = good_actions(problem, i, arena.state[node], right) if arena.good[node] == 1 else 0
+            state, score = arena.state[node], arena.score[node]
+            n_right = good_actions(problem, i, state, right) if arena.good[node] == 1 else 0
+            level_bars = bars if n_right == 0 else open_bars  # y-good children come in wherever they stand
+            n = expand(problem, i, theta, cache, state, score, level_bars, actions, gains)
             waiting = waiting_room(waiting, waits, n)
             for j in range(n):
-                to = reach(problem, i, arena.state[node], actions[j])
+                to = reach(problem, i, state, actions[j])
                 good = 0
                 for r in range(n_right):
                     if right[r] == actions[j]:
                         good = 1
                 hopes += good
-                key = arena.score[node] + gains[j]
+                key = score + gains[j]
                 if good == 0 and not key > bars[to]:
                     continue
                 waiting.parent[waits], waiting.action[waits] = node, actions[j]
@@ -181,7 +183,7 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
                 if counts[to] >= long:
                     prune(waiting, heads, counts, bars, to, rule.beam, down)
         if whole and reference_level == level:  # its best y-good child
-            n = expand(problem, i, theta, cache, arena.state[reference], actions, gains)
+            n = expand(problem, i, theta, cache, arena.state[reference], 0.0, open_bars, actions, gains)
             n_right = good_actions(problem, i, arena.state[reference], right)
             best, chosen = -np.inf, 0
             for j in range(n):

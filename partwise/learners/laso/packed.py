@@ -68,8 +68,11 @@ def reach(problem, i, state, action):
 
 
 @Generic
-def expand(problem, i, theta, cache, state, actions, gains):
-    """actions ← what can be done in a state that is no goal, gains ← their scores; returns how many there are."""
+def expand(problem, i, theta, cache, state, score, bars, actions, gains):
+    """actions ← what can be done in a state that is no goal, gains ← their scores; returns how many there are.
+
+    An action may be left out if ``score``, that of the state, plus its gain is not above bars[level that it reaches].
+    """
 
 
 @Generic

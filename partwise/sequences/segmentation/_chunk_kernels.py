@@ -25,9 +25,19 @@ from partwise.learners.laso.packed import (
     state_size,
     touch,
 )
-from partwise.sequences.segmentation._history import PAIRS, TRIPLES, History, pair_places, triple_places
+from partwise.sequences.segmentation._history import (
+    PAIR_FACTOR,
+    PAIRS,
+    TRIPLE_FACTOR,
+    TRIPLES,
+    History,
+    add_weights,
+    pair_sums,
+    place,
+    triple_sums,
+)
 from partwise.sequences.segmentation.features import SegmentRows
-from partwise.structures._segments_kernels import atom_number, block_start, blocks_below, mask_scores
+from partwise.structures._segments_kernels import atom_number, atoms_below, mask_scores
 
 __all__ = ["ChunkSearch", "best_segments", "chunk_search"]
 
@@ -35,14 +45,14 @@ __all__ = ["ChunkSearch", "best_segments", "chunk_search"]
 class ChunkSearch(NamedTuple):
     """Inputs to cut into chunks. A state is (tokens covered, the last label or −1, chunks so far, the label before it).
 
-    The cache holds the scores of all parts, and then what labels b after b₁ at token t have of their history, NaN in
-    the first place of a row until it is needed.
+    The cache holds the scores of all parts, and then rows of what labels b after b₁ at token t have of their history,
+    NaN in the first place of a row until it is needed.
     """
 
     features: Any  # SegmentRows
     first: NDArray[np.int64]  # (n + 1,) the gold chunks of each input in:
     gold: NDArray[np.int64]  # (chunks,) actions
-    entry_order: NDArray[np.int64]  # (entries,) entries of whole segments, those of an input sorted by atom
+    entry_order: NDArray[np.int64]  # (entries,) of whole segments, those of an input sorted by atom; to learn from
     history: Any  # History
     most: int  # weights that one action can touch
 
@@ -75,7 +85,7 @@ def _(problem, i, theta, cache):
     space = problem.features.space
     if space.allowed.shape[0] > 0 or space.transitions.shape[0] > 0:
         mask_scores(space, i, cache, cache)
-    for j in range(feature_parts(problem.features, i), cache.shape[0]):
+    for j in range(feature_parts(problem.features, i), cache.shape[0], space.limits.shape[0]):
         cache[j] = np.nan
 
 
@@ -95,40 +105,45 @@ def _(problem, i, state, action):
 
 
 @kernel
-def history_score(problem, i, theta, cache, state, b):
-    """What label b has of the labels before it."""
-    history, n_labels = problem.history, problem.features.space.limits.shape[0]
-    start, t, b1 = problem.features.tokens.offsets[i], np.int64(state[0]), np.int64(state[1])
-    places = np.empty((PAIRS + TRIPLES) * history.codes.shape[0] + 1, np.int64)
-    row = feature_parts(problem.features, i) + (t * n_labels + b1) * n_labels + b
+def history_scores(history, start, length, t, b1, b2, theta, cache, row, enter):
+    """enter[b] ← what label b has of the labels b1 and b2 before it; cache[row + b] is the part of b1 alone."""
+    n_labels = enter.shape[0]
+    sums = np.empty((PAIRS + TRIPLES) * history.codes.shape[0] + 1, np.uint64)
     if np.isnan(cache[row]):
-        total = 0.0
-        for j in range(pair_places(history, start, problem.features.space.lengths[i], t, b1, b, places)):
-            if places[j] >= 0:
-                total += theta[places[j]]
-        cache[row] = total
-    total = cache[row]
-    for j in range(triple_places(history, start, t, np.int64(state[3]), b1, b, places)):
-        if places[j] >= 0:
-            total += theta[places[j]]
-    return total
+        for b in range(n_labels):
+            cache[row + b] = 0.0
+        n = pair_sums(history, start, length, t, b1, sums)
+        add_weights(history, theta, sums, n, PAIR_FACTOR, cache, row, n_labels)
+    for b in range(n_labels):
+        enter[b] = cache[row + b]
+    n = triple_sums(history, start, t, b2, b1, sums)
+    add_weights(history, theta, sums, n, TRIPLE_FACTOR, enter, 0, n_labels)
 
 
 @expand.register(ChunkSearch)
-def _(problem, i, theta, cache, state, actions, gains):
-    space = problem.features.space
-    length, n_labels, t, before = space.lengths[i], space.limits.shape[0], state[0], state[1]
-    left = min(length - t, space.below.shape[0] - 1)
-    start, pairs = block_start(space, length, t), blocks_below(space, length)
+def _(problem, i, theta, cache, state, score, bars, actions, gains):
+    # few arrays and no tuples are bound to names here: numba counts the references to each, at every call
+    limits, within, below = problem.features.space.limits, problem.features.space.within, problem.features.space.below
+    n_labels, length = limits.shape[0], problem.features.space.lengths[i]
+    t, before = np.int64(state[0]), np.int64(state[1])
+    left = min(length - t, below.shape[0] - 1)
+    pairs = atoms_below(below, within, length)
+    start = pairs - atoms_below(below, within, length - t)
+    enter = np.zeros(n_labels)
+    if before >= 0:
+        if problem.history.mask >= 0:
+            row = pairs + n_labels * (n_labels + t * n_labels + before)
+            history_scores(problem.history, problem.features.tokens.offsets[i], length, t, before, np.int64(state[3]),
+                           theta, cache, row, enter)  # fmt: skip
+        for b in range(n_labels):
+            enter[b] += cache[pairs + before * n_labels + b]
     n = 0
     for b in range(n_labels):
-        at = start + space.within[left, b]
-        enter = cache[pairs + before * n_labels + b] if before >= 0 else 0.0
-        if before >= 0 and problem.history.mask >= 0:
-            enter += history_score(problem, i, theta, cache, state, b)
-        for d in range(min(space.limits[b], left)):
-            if cache[at + d] + enter > -np.inf:
-                actions[n], gains[n] = d * n_labels + b, cache[at + d] + enter
+        at = start + within[left, b]
+        for d in range(min(limits[b], left)):
+            gain = cache[at + d] + enter[b]
+            if score + gain > bars[t + d + 1]:
+                actions[n], gains[n] = d * n_labels + b, gain
                 n += 1
     return n
 
@@ -180,14 +195,12 @@ def _(problem, i, state, action, amount, delta, touched, n):
         at = features.base + space.within[widest, n_labels] + state[1] * n_labels + b
         n = touch(delta, touched, n, at, amount)
         if problem.history.mask >= 0:
-            places = np.empty((PAIRS + TRIPLES) * problem.history.codes.shape[0] + 1, np.int64)
-            b1, start = np.int64(state[1]), features.tokens.offsets[i]
-            for j in range(pair_places(problem.history, start, length, t, b1, b, places)):
-                if places[j] >= 0:
-                    n = touch(delta, touched, n, places[j], amount)
-            for j in range(triple_places(problem.history, start, t, np.int64(state[3]), b1, b, places)):
-                if places[j] >= 0:
-                    n = touch(delta, touched, n, places[j], amount)
+            history, b1, start = problem.history, np.int64(state[1]), features.tokens.offsets[i]
+            sums = np.empty((PAIRS + TRIPLES) * history.codes.shape[0] + 1, np.uint64)
+            for j in range(pair_sums(history, start, length, t, b1, sums)):
+                n = touch(delta, touched, n, place(history, sums[j], PAIR_FACTOR, b), amount)
+            for j in range(triple_sums(history, start, t, np.int64(state[3]), b1, sums)):
+                n = touch(delta, touched, n, place(history, sums[j], TRIPLE_FACTOR, b), amount)
     atom = atom_number(space, length, t, d + 1, b)
     low, high = features.starts[i], features.starts[i + 1]
     while low < high:  # the first entry of this atom
@@ -250,10 +263,11 @@ def chunk_search(
     features: SegmentRows, first: NDArray[np.int64] | None, segments: NDArray[np.int64], history: History
 ) -> ChunkSearch:
     """The search problem of these inputs; ``first`` and ``segments`` (start, stop, label) are gold, None to predict."""
+    if first is None:
+        none = np.zeros(0, np.int64)
+        return ChunkSearch(features, np.zeros(1, np.int64), none, none, history, 1)
     instance = np.repeat(np.arange(len(features.starts) - 1), np.diff(features.starts))
     order = np.lexsort((features.atoms, instance))
-    if first is None:
-        return ChunkSearch(features, np.zeros(1, np.int64), np.zeros(0, np.int64), order, history, 1)
     start, stop, label = segments.T
     gold = (stop - start - 1) * len(features.space.limits) + label
     most = most_entries(features) + (PAIRS + TRIPLES) * len(history.codes) + 1

@@ -247,7 +247,7 @@ def _(problem, i, state, action):
 
 
 @expand.register(JointSearch)
-def _(problem, i, theta, cache, state, actions, gains):
+def _(problem, i, theta, cache, state, so_far, bars, actions, gains):
     n_tags, n_chunks = problem.tag_rows.n_outputs, problem.chunk_rows.n_outputs
     length, t = problem.offsets[i + 1] - problem.offsets[i], np.int64(state[0])
     rows, places = np.empty(CONTEXTS, np.int64), np.empty(TAG_CONTEXTS + CLOSE_CONTEXTS, np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
-from partwise.structures._segments_kernels import atom_number
+from partwise.structures._segments_kernels import block_start
 
 __all__ = ["KINDS", "KeyTable", "gold_keys", "site_entries"]
 
@@ -19,6 +19,8 @@ __all__ = ["KINDS", "KeyTable", "gold_keys", "site_entries"]
 KINDS = ("whole", "before+whole", "whole+after", "around")
 
 _UNKNOWN, _OUTSIDE = -1, -2
+
+FACTOR_B, FACTOR_C = np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
 
 
 @kernel
@@ -33,11 +35,20 @@ def mix(key, value):
 @kernel
 def key_of(kind, a, b, c, d):
     """A hash of a kind of context and four integers: multilinear, so that nothing has to wait for anything."""
-    x = (
+    return key_end(key_sum(kind, a, b, c, d))
+
+
+@kernel
+def key_sum(kind, a, b, c, d):
+    """The sum that ``key_of`` scrambles; an integer x more in place b or c adds x·FACTOR_B or x·FACTOR_C to it."""
+    return (
         np.uint64(kind + 8) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(a + 8) * np.uint64(0xBF58476D1CE4E5B9)
-        + np.uint64(b + 8) * np.uint64(0x94D049BB133111EB) + np.uint64(c + 8) * np.uint64(0xD6E8FEB86659FD93)
-        + np.uint64(d + 8) * np.uint64(0xA0761D6478BD642F)
+        + np.uint64(b + 8) * FACTOR_B + np.uint64(c + 8) * FACTOR_C + np.uint64(d + 8) * np.uint64(0xA0761D6478BD642F)
     )  # fmt: skip
+
+
+@kernel
+def key_end(x):
     x ^= x >> np.uint64(32)
     return np.int64((x * np.uint64(0xE7037ED1A0B428DB)) >> np.uint64(24))
 
@@ -114,33 +125,52 @@ def fill_table(keys, table, places):
 
 
 @kernel
-def site_entries(space, codes, offsets, used, table, places, first, labels, starts, atoms, weights):
-    """The (atom, weight) entries of every instance: keys first[j]:first[j + 1] are weights of these labels.
+def mark(keys, marks):
+    """Set one bit per key: most keys that are not in a table are told by it without a look at the table."""
+    mask = np.uint64(64 * marks.shape[0] - 1)
+    for j in range(keys.shape[0]):
+        bit = (keys[j] >> np.uint64(20)) & mask
+        marks[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
 
-    Counts only, into ``starts``, where ``atoms`` is empty.
-    """
-    widest = space.below.shape[0] - 1
-    n_keys = used.shape[0]
+
+@kernel
+def site_entries(space, codes, offsets, used, marks, table, places, first, labels, starts):
+    """(atoms, weights): those of instance i are starts[i]:starts[i + 1]; key j has weights first[j]:first[j + 1]."""
+    widest, n_keys = space.below.shape[0] - 1, used.shape[0]
+    limits, within = space.limits, space.within
     rolling, keys = np.zeros(codes.shape[0], np.uint64), np.zeros(n_keys, np.uint64)
-    counting = atoms.shape[0] == 0
+    atoms, weights = np.empty(1024, np.int32), np.empty(1024, np.int32)
+    mask = np.uint64(64 * marks.shape[0] - 1)
     n = 0
     for i in range(offsets.shape[0] - 1):
         length = offsets[i + 1] - offsets[i]
         for t in range(length):
-            for d in range(1, min(widest, length - t) + 1):
+            left, block = min(widest, length - t), block_start(space, length, t) - 1
+            for d in range(1, left + 1):
                 segment_keys(codes, offsets[i], length, t, d, rolling, keys)
                 for c in range(n_keys):
-                    if used[c] and keys[c] != np.uint64(0):
-                        j = find(table, places, keys[c])
-                        if j >= 0:
-                            for w in range(first[j], first[j + 1]):
-                                if d <= space.limits[labels[w]]:
-                                    if not counting:
-                                        atoms[n] = atom_number(space, length, t, d, labels[w])
-                                        weights[n] = w
-                                    n += 1
+                    bit = (keys[c] >> np.uint64(20)) & mask
+                    seen = marks[bit >> np.uint64(6)] >> (bit & np.uint64(63)) & np.uint64(1)
+                    if seen == np.uint64(0) or not used[c] or keys[c] == np.uint64(0):
+                        continue
+                    j = find(table, places, keys[c])
+                    if j < 0:
+                        continue
+                    if n + first[j + 1] - first[j] > atoms.shape[0]:
+                        atoms, weights = _longer(atoms, n), _longer(weights, n)
+                    for w in range(first[j], first[j + 1]):
+                        if d <= limits[labels[w]]:
+                            atoms[n], weights[n] = block + within[left, labels[w]] + d, w
+                            n += 1
         starts[i + 1] = n
-    return n
+    return atoms[:n].copy(), weights[:n].copy()
+
+
+@kernel
+def _longer(values, n):
+    more = np.empty(2 * values.shape[0] + 64, np.int32)
+    more[:n] = values[:n]
+    return more
 
 
 class KeyTable:
@@ -157,7 +187,9 @@ class KeyTable:
         self.keys, self.first, self.labels = keys, first, labels
         size = 1 << max(4, int(2 * len(keys)).bit_length())
         self.table, self.places = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+        self.marks = np.zeros(max(1, size // 16), np.uint64)  # eight bits per key, or up to sixteen
         fill_table(keys, self.table, self.places)
+        mark(keys, self.marks)
 
     @classmethod
     def observed(cls, keys: NDArray[np.uint64], labels: NDArray[np.int64], n_labels: int, min_count: int) -> KeyTable:

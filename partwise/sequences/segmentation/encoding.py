@@ -185,10 +185,8 @@ class SegmentEncoder:
         starts = np.zeros(len(lengths) + 1, np.int64)
         atoms, weights = np.zeros(0, np.int32), np.zeros(0, np.int32)
         if len(self.bases) and len(self.keys):
-            table = (self.keys.table, self.keys.places, self.keys.first, self.keys.labels)
-            n = site_entries(space.pack, codes, rows.offsets, self._used(), *table, starts, atoms, weights)
-            atoms, weights = np.empty(n, np.int32), np.empty(n, np.int32)
-            site_entries(space.pack, codes, rows.offsets, self._used(), *table, starts, atoms, weights)
+            table = (self.keys.marks, self.keys.table, self.keys.places, self.keys.first, self.keys.labels)
+            atoms, weights = site_entries(space.pack, codes, rows.offsets, self._used(), *table, starts)
         base = self.token_layout.dim + self.last_layout.dim
         packed = self.token_layout.pack(_sparse(rows)), self.last_layout.pack(_sparse(rows))
         return space, SegmentFeatures(space.pack, *packed, base, (starts, atoms, weights), len(self.keys), codes)
