@@ -1,4 +1,4 @@
-"""WordAligner as it comes: the HMM under it, gold links on top, eflomal on the same text, in one run.
+"""WordAligner with its defaults against its HMM and against eflomal, on the same text, in one run.
 
     python benchmarks/aligner_defaults.py [--raw 500 5000 50000] [--gold 50 100 200] [--languages es pt hi sv]
         [--models M M+F] [--alone]

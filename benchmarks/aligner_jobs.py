@@ -1,4 +1,4 @@
-"""What a second job brings ``WordAligner.predict``: wall time of one and of two, for every model, in one run.
+"""``WordAligner.predict`` with one and with two jobs: wall time for every model, in one run.
 
     python benchmarks/aligner_jobs.py [--raw 500] [--gold 30] [--copies 4] [--repeats 5]
 

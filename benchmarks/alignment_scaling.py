@@ -1,4 +1,4 @@
-"""How training an aligner grows with the data: dual extragradient against one quadratic program for clarabel.
+"""Training time of an aligner by data size: dual extragradient against one quadratic program for clarabel.
 
 Machine-labelled Hansards pairs (our own HMM, both directions agreeing), the matching model, a pass of the extragradient
 learner on 500 to 5,000 pairs: CPU time per edge and pass, and what it allocates beyond the packed problem. Beside it

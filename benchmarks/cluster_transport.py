@@ -1,4 +1,4 @@
-"""What an evaluation on a cluster costs beside the work itself: seconds by the number of weights, fitted to a line.
+"""Overhead of an evaluation on a cluster: seconds by the number of weights, fitted to a line.
 
     python benchmarks/cluster_transport.py [--workers 2] [--repeats 7]
 

@@ -1,4 +1,4 @@
-"""One sentence per call, beside CRFsuite in the same run: given features, and a preset with its features included.
+"""One sentence per call, against CRFsuite in the same run: given features, and a preset with its features included.
 
     python benchmarks/latency.py [--sentences 1000]
 

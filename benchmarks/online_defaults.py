@@ -1,4 +1,4 @@
-"""Which settings of the online learners are good everywhere: held-out folds of the training parts of six corpora.
+"""Settings of the online learners that work well everywhere: held-out folds of the training parts of six corpora.
 
     python benchmarks/online_defaults.py [--sentences 1200] [--folds 3] [--only "dca prediction"] [--corpora bc5cdr …]
         [--keep FILE]

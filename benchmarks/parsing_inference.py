@@ -1,4 +1,4 @@
-"""Second-order parsing: how often belief propagation settles, and dual decomposition and AD³ beside it, in one table.
+"""Second-order parsing: how often belief propagation converges, against dual decomposition and AD³, in one table.
 
     python -m benchmarks.parsing_inference ud_english_ewt/en_ewt-ud-{}.conllu --train 1000 --sentences 200
 

@@ -1,4 +1,4 @@
-"""Which templates a preset should hold: held-out folds of the training parts of the corpora, with the defaults.
+"""Which templates a preset should contain: held-out folds of the training parts of the corpora, with the defaults.
 
     python benchmarks/preset_folds.py pos|chunking|ner [--sentences 1500] [--folds 3] [--corpora danish …] [--only text]
 

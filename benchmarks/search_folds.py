@@ -1,4 +1,4 @@
-"""Held-out F1 of chunking by beam search: which features, which rivals and which margin LaSO should have.
+"""Held-out F1 of chunking by beam search: which features, rivals and margin LaSO should use.
 
     python benchmarks/search_folds.py --beam 25 --rivals ahead --margin-scale 10 [--history no] [--passes 12]
 

@@ -1,4 +1,4 @@
-"""LDA on a cluster beside the exact sampler: perplexity of the test documents of 20 Newsgroups, and likelihood.
+"""LDA on a cluster against the exact sampler: perplexity of the test documents of 20 Newsgroups, and likelihood.
 
     python benchmarks/topics_cluster.py [--topics 20] [--sweeps 200] [--seeds 0 1 2] [--workers 2] [--parts 4]
 

@@ -170,7 +170,7 @@ def draw(figure: Any, cells: list[Cell], context: Context) -> None:
 register(
     "bartlett2004-wcfg",
     run,
-    description="weighted context-free grammars by EG, DCA and perceptron on the Penn sample, against PCFGs",
+    description="Weighted context-free grammars by EG, DCA and perceptron on the Penn sample, against PCFGs",
     paper="Bartlett, Collins, Taskar and McAllester (2004), Exponentiated Gradient Algorithms for Large-margin "
     "Structured Classification: Example 2.",
     cells=cells,

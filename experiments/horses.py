@@ -241,7 +241,7 @@ def draw(figure: Any, cells: list[Cell], context: Context) -> None:
 register(
     "horses",
     run,
-    description="Figure and ground of horses: pixel accuracy and IoU of min-cuts on superpixels and of nodes alone",
+    description="Segmentation of horses: pixel accuracy and IoU of min-cuts on superpixels and of nodes alone",
     paper="Data of Borenstein and Ullman (2002).",
     cells=cells,
     needs=[Needs("weizmann_horses/weizmann_horses.tar", ORIGIN)],
