@@ -49,9 +49,9 @@ def test_each_stop(name: str, capsys: Any, tmp_path: Path) -> None:
     elif name == "aligner":
         assert scores["AER, matching"] < scores["AER, HMM"] < 0.1
     elif name == "segmentation":
-        assert scores["pixels right, cut"] > scores["pixels right, alone"] + 0.03
+        assert scores["pixel accuracy, cut"] > scores["pixel accuracy, alone"] + 0.03
     else:
-        assert scores["letters sorted right"] > 0.8
+        assert scores["letters classified correctly"] > 0.8
 
 
 def test_text_of_a_stop(capsys: Any, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ labels = [truth.ravel() for _, truth in pairs]
 cut = GraphLabeler(C=0.003, max_passes=40).fit(graphs[:8], labels[:8])
 alone = GraphLabeler(C=0.003, max_passes=40, interaction="none").fit(graphs[:8], labels[:8])
 print(
-    f"pixels right: {cut.score(graphs[8:], labels[8:]):.3f} together, {alone.score(graphs[8:], labels[8:]):.3f} alone"
+    f"pixel accuracy: {cut.score(graphs[8:], labels[8:]):.3f} together, {alone.score(graphs[8:], labels[8:]):.3f} alone"
 )
 
 # %%

@@ -16,7 +16,7 @@ from partwise.topics import DiscLDA, TextTopics, load_sample_documents
 train, test = load_sample_documents("train"), load_sample_documents("test")
 model = TextTopics(DiscLDA(class_topics=2, shared_topics=3, n_iterations=100, n_samples=200, random_state=0))
 model.fit(train.texts, train.labels)
-print(f"letters sorted right: {(model.predict(test.texts) == test.labels).mean():.3f}")
+print(f"letters classified correctly: {(model.predict(test.texts) == test.labels).mean():.3f}")
 
 # %%
 # The words of each group of topics, and how much likelier they are there than if all words were equally likely:

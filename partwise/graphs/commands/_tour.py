@@ -49,8 +49,8 @@ def show(trained: Any, folder: str) -> Outcome:
 
     cut, alone, images, graphs, labels = trained
     scores = {
-        "pixels right, cut": cut.score(graphs[TRAIN:], labels[TRAIN:]),
-        "pixels right, alone": alone.score(graphs[TRAIN:], labels[TRAIN:]),
+        "pixel accuracy, cut": cut.score(graphs[TRAIN:], labels[TRAIN:]),
+        "pixel accuracy, alone": alone.score(graphs[TRAIN:], labels[TRAIN:]),
     }
     shown = []
     for i in range(TRAIN, TRAIN + 2):
@@ -62,9 +62,9 @@ def show(trained: Any, folder: str) -> Outcome:
             ("minimum cut", joint),
         ]
         pictures = [figure(picture(colours(pixels), name), name) for name, pixels in views]
-        shown.append(side_by_side(*pictures, class_="two"))
+        shown.append(side_by_side(*pictures, class_="small"))
     right = " and ".join(f"{100 * value:.1f}% ({name.split(', ')[1]})" for name, value in scores.items())
-    return Outcome(scores, [f"pixels labelled right: {right}"], shown)
+    return Outcome(scores, [f"pixels labelled correctly: {right}"], shown)
 
 
 def colours(pixels: Any, enlarge: int = 4) -> NDArray[np.uint8]:

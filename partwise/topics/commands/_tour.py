@@ -34,7 +34,7 @@ def show(trained: Any, folder: str) -> Outcome:
         )
         bars.append(figure(chart, str(group.name)))
     note = "How many times likelier each word is in the topics of the group than if all words were equally likely."
-    return Outcome({"letters sorted right": right}, lines, [side_by_side(*bars, class_="three"), note])
+    return Outcome({"letters classified correctly": right}, lines, [side_by_side(*bars, class_="three"), note])
 
 
 STOP = Stop(
