@@ -52,8 +52,7 @@ class LearnedEstimator(StoredModel, Estimator):
 
     * ``_make_problem(X, y, learner, loss)``: reads the data, keeps what prediction needs, returns what is to be solved;
     * ``_make_score(X, y)``: a function θ → score on held-out data, higher is better, where ``fit`` takes a dev set;
-    * ``_own_state()`` and ``_restore(header, arrays)``: what a model file holds in addition to settings, weights and
-    result.
+    * ``_own_state()`` and ``_restore(header, arrays)``: what a model file holds besides settings, weights and result.
 
     Attributes
     ----------
