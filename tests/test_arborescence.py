@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from decimal import Decimal, getcontext
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import partwise
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures._arborescence_laplacian import FAINT, tree_gradient
 from partwise.structures.arborescence import Arborescence, tree_fault
+from partwise.structures.base import score_of
 
 Floats = NDArray[np.float64]
 
@@ -200,3 +203,44 @@ def test_bad_settings() -> None:
         Arborescence([1], 2, labels=[[2]])
     with pytest.raises(InputError, match="integer array"):
         Arborescence([2]).encode(0, [0.5, 1.0])
+
+
+def test_lists_of_projective_trees_are_all_of_them_in_order() -> None:
+    """Every labelled projective tree exactly once, best first, ties, forbidden parts and pinned labels included."""
+    rng = np.random.default_rng(7)
+    for n, n_labels, single_root, pinned in ((1, 2, True, -1), (4, 2, False, -1), (4, 2, True, 1), (5, 1, True, -1)):
+        labels = [np.array([pinned] + [-1] * (n - 1))]
+        space = Arborescence([n], n_labels, single_root=single_root, projective=True, labels=labels)
+        scores = rng.integers(-2, 3, size=space.n_parts(0)).astype(float)
+        if n > 1:
+            scores[rng.integers(len(scores), size=3)] = -np.inf
+        expected = []
+        for heads in product(range(n + 1), repeat=n):
+            if any(h == m for m, h in enumerate(heads, 1)):
+                continue
+            if tree_fault(np.array(heads), single_root=single_root, projective=True) is None:
+                for names in product(range(n_labels), repeat=n):
+                    if pinned in (-1, names[0]):
+                        y = np.stack([heads, names], axis=1)
+                        expected.append(score_of(scores, space.encode(0, y)))
+        expected = sorted((v for v in expected if v > -np.inf), reverse=True)
+        for k in (3, len(expected) + 2):
+            found = space.kbest(0, scores, k)
+            np.testing.assert_allclose([score_of(scores, parts) for parts in found], expected[:k], atol=1e-12)
+            assert len({parts.tobytes() for parts in found}) == len(found)
+            for parts in found:
+                np.testing.assert_array_equal(space.encode(0, space.decode(0, parts)), parts)
+
+
+def test_lists_of_long_projective_sentences() -> None:
+    """300 words, where a search from scratch for each word and tree took most of a minute."""
+    n = 300
+    space = Arborescence([n], single_root=True, projective=True)
+    scores = np.random.default_rng(8).normal(size=n * n)
+    begin = time.process_time()
+    found = space.kbest(0, scores, 5)
+    assert time.process_time() - begin < 5.0
+    values = found @ scores
+    assert (np.diff(values) <= 1e-9).all() and len({parts.tobytes() for parts in found}) == 5
+    np.testing.assert_array_equal(found[0], space.argmax(0, scores))
+    assert all(tree_fault(space.decode(0, parts), single_root=True, projective=True) is None for parts in found)

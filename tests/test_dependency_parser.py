@@ -228,7 +228,7 @@ def test_bad_input(parser: DependencyParser) -> None:
 
 
 def test_words_never_seen_and_long_sentences(parser: DependencyParser) -> None:
-    words = [f"word{k}" for k in range(120)]
+    words = [f"word{k}" for k in range(500)]
     assert parser.predict([DependencySentence.of_words(words)])[0].fault(single_root=True) is None
 
 

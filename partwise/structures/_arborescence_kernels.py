@@ -13,6 +13,7 @@ from partwise.structures._arborescence_eisner import (
     projective_marginals,
 )
 from partwise.structures._arborescence_laplacian import tree_gradient, tree_marginals
+from partwise.structures._arborescence_ranked import ranked_projective
 from partwise.structures._arborescence_space import (
     ArborescenceSpace,
     arc_number,
@@ -90,8 +91,8 @@ def first_infeasible(space):
 
 
 # --------------------------------------------------------------------------------------------------
-# k-best trees: Lawler's partition (1972). A node of it holds the best tree among those that agree with a tree found
-# before on the words below ``turn`` and differ from some of them at ``turn``.
+# k-best trees where arcs may cross: Lawler's partition (1972). A node of it holds the best tree among those that agree
+# with a tree found before on the words below ``turn`` and differ from some of them at ``turn``.
 
 
 @kernel
@@ -138,6 +139,12 @@ def _label_of(space, i, scores, arc, word, tree, labels, link, turn, node):
 def _(space, i, scores, work, parts, values):
     arcs = _arc_matrix(space, i, work)
     n, L, k = arcs.shape[0] - 1, space.n_labels, values.shape[0]
+    if space.projective:
+        pins = np.full(n + 1, -1)
+        if space.pinned.shape[0] > 0:
+            pins[1:] = space.pinned[space.offsets[i] : space.offsets[i + 1]]
+        best_labels(space, i, scores, arcs)
+        return ranked_projective(scores, arcs, L, pins, space.single_root, parts, values)
     size = 1 + (k - 1) * n
     tree, labels = np.zeros((size, n + 1), np.int64), np.zeros((size, n + 1), np.int64)
     value, turn, link = np.full(size, -np.inf), np.zeros(size, np.int64), np.full(size, -1)

@@ -51,7 +51,7 @@ class Arborescence(CompiledStructure):
     Notes
     -----
     Complexity: argmax O(n²(L + 1)) by Chu–Liu/Edmonds, marginals O(n²L + n³) by the matrix–tree theorem; projective
-    O(n²L + n³) by Eisner's algorithm; k-best k·n times an argmax.
+    O(n²L + n³) by Eisner's algorithm; k-best k·n times an argmax, projective O(n³ + kn²).
 
     Missing oracles: ``slack`` (the best tree with a given number of gold arcs is not a matroid intersection),
     ``support`` and ``marginal_entropy`` (cuts and entropies of trees are not sums over arcs).
