@@ -12,7 +12,9 @@ from sklearn.base import clone
 import partwise
 from partwise.exceptions import InputError, ParameterError
 from partwise.features.base import squared_norm
-from partwise.parsing import DependencySentence, SecondOrderParser, load_sample_treebank
+from partwise.learners import DCA
+from partwise.losses import Loss
+from partwise.parsing import DependencySentence, SecondOrderParser, load_sample_treebank, parsing_report
 from partwise.parsing.features import ArcFeatures, SecondOrderFeatures, WordEncoder
 from partwise.structures.arborescence import Arborescence, tree_fault
 from partwise.structures.second_order import SecondOrderTree
@@ -123,9 +125,49 @@ def test_beliefs_are_the_gradient_of_the_bethe_log_partition() -> None:
 def test_training_on_beliefs(parser: SecondOrderParser) -> None:
     model = SecondOrderParser(**{**SMALL, "max_passes": 2}, loss="crf", C=0.1).fit(TRAIN[:80], pruner=parser.pruner_)
     assert model.evaluate(TEST).uas > 95
+    for record in model.result_.trace:  # few: the scores of this sample are small
+        assert 0 <= record.extra["unconverged"] <= 20 and 0 <= record.extra["negative_losses"] <= 20
     tables, account = model.predict_beliefs(TEST[:10])
     assert account.converged.any()  # not all: nothing promises that messages settle
     np.testing.assert_allclose(tables[0].sum(axis=0), 1.0)
+
+
+def test_failures_of_propagation_are_counted() -> None:
+    """Strong scores, where messages often run in circles: what the structure counts is what it tells one by one."""
+    rng, n = np.random.default_rng(3), 12
+    space = SecondOrderTree([np.ones((5, 4))] * n)
+    assert space.unconverged("marginals") == space.unconverged("argmax") == 0  # nothing was asked for
+    failed, unproved = 0, 0
+    for i in range(n):
+        scores = 4.0 * rng.normal(size=space.n_parts(i))
+        space.marginals(i, scores)
+        failed += not space.beliefs(i, scores).converged
+        found = space.solve(i, scores)
+        unproved += found.bound - found.value > 1e-6 * (1.0 + abs(found.bound))
+    assert space.unconverged("marginals") == failed > 0
+    assert space.unconverged("argmax") == unproved > 0
+
+
+def test_no_step_where_the_loss_is_negative(parser: SecondOrderParser, tmp_path: Path) -> None:
+    """Footnote 17 of Martins et al.: Bethe's log-partition may be below the gold score. Counted, traced, reported."""
+    loss, learner = Loss.named("crf"), DCA(C=1e-12, max_passes=1)  # steps too small to change the losses that follow
+    model = SecondOrderParser(**SMALL)
+    problem = model._make_problem(TRAIN[:80], None, learner, loss, held_out=None, pruner=parser.pruner_)
+    theta = 30.0 * parser.theta_
+    losses = problem.losses(theta.astype(float))
+    unsure = int((np.abs(losses) < 1e-6).sum())
+    result = learner.fit(problem, theta)
+    extra = result.trace[0].extra
+    assert abs(extra["negative_losses"] - (losses < 0).sum()) <= unsure < (losses < 0).sum()
+    assert extra["updates"] <= 80 - extra["negative_losses"]
+    told = model.predict_beliefs  # the report needs a fitted model: this one's result with the weights of the other
+    model.theta_, model.result_ = parser.theta_, result
+    parsing_report(tmp_path / "report.html", model, TEST[:20])
+    text = (tmp_path / "report.html").read_text("utf-8")
+    failed = int((~told(TEST[:20])[1].converged).sum())
+    assert f"did not converge on {failed} of 20 sentences" in text
+    for name in ("inference not converged in the last pass", "steps left out in the last pass"):
+        assert name in text
 
 
 def test_probabilities_are_its_own(parser: SecondOrderParser) -> None:

@@ -40,7 +40,7 @@ PERCEPTRON, GRADIENT, ASCENT, EVALUATE = 0, 1, 2, 3
 
 @kernel
 def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
-    """One pass in the given order. ``counters``: a, A, t, Σ loss, dual, number of updates.
+    """One pass in the given order. ``counters``: a, A, t, Σ loss, dual, number of updates, of negative losses.
 
     The rule EVALUATE takes no step: it only sums the losses.
 
@@ -78,6 +78,8 @@ def online_pass(data, order, rule, C, eta, buffers, scratch, v, w, counters):
             if norm > 0.0:
                 step = min(C, loss / norm)
                 counters[4] += step * (loss - 0.5 * step * norm) / C
+        elif rule == ASCENT and loss < 0.0:
+            counters[6] += 1.0
         if step > 0.0:
             counters[5] += 1.0
             accumulate(data.features, i, parts, 0, -step / a, v)
@@ -124,7 +126,7 @@ class OnlineLearner(Learner):
             "eta": self.rate(problem, theta, score),
             "v": theta,
             "w": np.zeros(problem.dim if self.average else 0, theta.dtype),
-            "counters": np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+            "counters": np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
             "rng": np.random.default_rng(self.random_state).bit_generator.state,
             "zero_start": not theta.any(),
         }
@@ -147,7 +149,7 @@ class OnlineLearner(Learner):
         order = rng.permutation(problem.m) if self.shuffle else np.arange(problem.m)
         state["rng"] = rng.bit_generator.state
         counters = state["counters"]
-        counters[3:6] = 0.0
+        counters[3:] = 0.0
         first = counters[2] == 0.0
         self.one_pass(problem, state, order)
         if np.isnan(counters[3]):
@@ -157,6 +159,8 @@ class OnlineLearner(Learner):
             "extra": {"online_loss": float(counters[3]) / problem.m, "updates": float(counters[5])},
             "converged": counters[5] == 0.0,
         }
+        if self.rule == ASCENT and problem.guarantee != "exact":
+            known["extra"]["negative_losses"] = float(counters[6])
         if self.trace_objective:
             known["objective"] = objective(problem, self.weights(state), self.C)
         if self.rule == ASCENT and first and state["zero_start"] and problem.convex:

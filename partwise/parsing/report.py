@@ -57,7 +57,11 @@ def parsing_report(
     if not gold:
         raise InputError("there are no sentences to report on")
     found = model.predict(gold)
-    mass = model.predict_marginals(gold) if hasattr(model, "predict_marginals") else None
+    mass, account = None, None
+    if hasattr(model, "predict_beliefs"):
+        mass, account = model.predict_beliefs(gold)
+    elif hasattr(model, "predict_marginals"):
+        mass = model.predict_marginals(gold)
     scores, bare = (attachment_scores(gold, found, punctuation=p) for p in (True, False))
     run = trace(model)
     page = Page(title, f"{count(len(gold))} sentences, {count(scores.words)} words")
@@ -79,6 +83,12 @@ def parsing_report(
     if certified is not None:
         share = 100 * float(certified.optimal.mean())
         section.add(f"{share:.1f} % of the trees are proved to be the best over the arcs that pruning left.")
+    if account is not None:
+        section.add(
+            f"Belief propagation did not converge on {count(int((~account.converged).sum()))} of {count(len(gold))} "
+            f"sentences ({account.rounds.mean():.1f} rounds on average); where it did not, probabilities are those of "
+            "the last round."
+        )
     learning_curves(page, run)
     error = None if mass is None else _reliability(page, gold, found, mass)
     relations = _by_relation(gold, found)
@@ -97,6 +107,7 @@ def parsing_report(
             "uas_without_punctuation": bare.uas, "las_without_punctuation": bare.las, "words": scores.words,
             "sentences": scores.sentences, "calibration_error": error, "training": run,
             "proved_optimal": None if certified is None else float(certified.optimal.mean()),
+            "propagation_not_converged": None if account is None else int((~account.converged).sum()),
         }),
     )  # fmt: skip
     page.write(path)

@@ -23,6 +23,11 @@ STATUS = {
     "early_stopping": "stopped early: the held-out score no longer rose",
     "interrupted": "interrupted",
 }
+#: What a trace counts where inference is approximate.
+INFERENCE = {
+    "unconverged": "inference not converged in the last pass, instances",
+    "negative_losses": "steps left out in the last pass, loss below 0",
+}
 
 
 def trace(model: Any) -> dict[str, Any]:
@@ -69,6 +74,9 @@ def training_facts(run: dict[str, Any], info: Mapping[str, Any]) -> list[tuple[o
             made.append(("best pass on held-out data", f"{run['best_step']} (score {percent(best['score'])})"))
         if best is not None and best["objective"] is not None:
             made.append(("objective", number(best["objective"], 6)))
+        for name, said in INFERENCE.items():
+            if name in records[-1]["extra"]:
+                made.append((said, count(int(records[-1]["extra"][name]))))
     certificate = run["certificate"]
     if certificate is None:
         made.append(("certificate", "none: this learner gives no lower bound"))

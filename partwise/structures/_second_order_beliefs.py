@@ -229,7 +229,9 @@ def _(space, i, scores, work, parts):
     arc_scores, mass = np.empty(count), np.zeros(count)
     parts[:] = 0.0
     soft_arcs(L, scores, arc_scores, parts)
-    value, _, _ = propagate(lay, n, arc_scores, scores, space.single_root, MOST_ROUNDS, DAMPING, mass, parts)
+    value, rounds, done = propagate(lay, n, arc_scores, scores, space.single_root, MOST_ROUNDS, DAMPING, mass, parts)
+    space.log[i, 2] = rounds
+    space.log[i, 3] = 1.0 if done else 0.0
     if value == -np.inf:
         parts[:] = 0.0
         return value

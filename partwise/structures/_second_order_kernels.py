@@ -22,6 +22,8 @@ from partwise.structures.oracles import argmax, bound, part_count, work_size
 
 __all__ = ["best_labels", "decompose", "first_infeasible", "tree_score"]
 
+PROVED = 1e-6  # a tree is proved to be the best where the bound is above its score by no more than this share
+
 
 @part_count.register(SecondOrderSpace)
 def _(space, i):
@@ -251,9 +253,11 @@ def _(space, i, scores, work, parts):
     arc_scores, best = np.empty(count), np.empty(count, np.int64)
     best_labels(lay, space.n_labels, scores, arc_scores, best)
     tree, labels = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    value, _, _ = decompose(
+    value, upper, steps = decompose(
         lay, n, arc_scores, scores, space.single_root, space.max_iterations, np.zeros(2 * count), -np.inf, -np.inf, tree
     )
+    space.log[i, 0] = steps
+    space.log[i, 1] = 1.0 if upper == value or upper - value <= PROVED * (1.0 + abs(upper)) else 0.0
     parts[:] = 0.0
     if value > -np.inf:
         for m in range(1, n + 1):

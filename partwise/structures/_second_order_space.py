@@ -31,6 +31,7 @@ class SecondOrderSpace(NamedTuple):
     n_labels: int
     single_root: int
     max_iterations: int
+    log: NDArray[np.float64]  # (instances, 4) of the last calls: iterations, proved optimal; rounds, converged; or NaN
 
 
 class Layout(NamedTuple):

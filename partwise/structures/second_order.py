@@ -101,6 +101,7 @@ class SecondOrderTree(CompiledStructure):
             self.n_labels,
             int(self.single_root),
             self.max_iterations,
+            np.full((len(lengths), 4), np.nan),
         )
         blocked = kernels.first_infeasible(self._pack)
         if blocked >= 0:
@@ -123,6 +124,17 @@ class SecondOrderTree(CompiledStructure):
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def convergence(self, oracle: str) -> Floats:
+        """What the last call of an oracle did for each instance, (n, 2), NaN where there was none.
+
+        ``argmax``: iterations of dual decomposition, and 1 where the tree is proved to be the best. ``marginals``:
+        rounds of belief propagation, and 1 where it converged.
+        """
+        return self._pack.log[:, 2:].copy() if oracle == "marginals" else self._pack.log[:, :2].copy()
+
+    def unconverged(self, oracle: str) -> int | None:
+        return int((self.convergence(oracle)[:, 1] == 0.0).sum())
 
     def n_parts(self, i: int) -> int:
         return int(self._pack.parts[i + 1] - self._pack.parts[i])
