@@ -140,16 +140,18 @@ def test_scores_of_different_words() -> None:
 
 
 def test_sample_treebank() -> None:
-    train, test = load_sample_treebank("train"), load_sample_treebank("test")
-    assert len(train) + len(test) >= 150
-    assert all(sentence.fault(single_root=True) is None for sentence in train + test)
+    train, dev, test = map(load_sample_treebank, ("train", "dev", "test"))
+    assert [len(train), len(dev), len(test)] == [200, 60, 60]
+    assert len({s.comments[0] for s in train + dev + test}) == 320
+    assert all(sentence.fault(single_root=True) is None for sentence in train + dev + test)
     crossing = [sentence for sentence in train if tree_fault(sentence.heads, projective=True) is not None]
     assert 5 <= len(crossing) <= 40
     assert [s.text() for s in load_sample_treebank("train")] == [s.text() for s in train]
     assert {r for s in test for r in s.column("deprel")} <= {r for s in train for r in s.column("deprel")}
-    assert np.mean([s.text() in {t.text() for t in train} for s in test]) < 0.1
+    for held_out in (dev, test):
+        assert np.mean([s.forms in [t.forms for t in train] for s in held_out]) < 0.1
     with pytest.raises(ParameterError, match="split"):
-        load_sample_treebank("dev")
+        load_sample_treebank("valid")
 
 
 class Lookup:

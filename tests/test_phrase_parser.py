@@ -175,7 +175,7 @@ def test_commands(tmp_path: Path) -> None:
     assert json.loads(data.group(1))["f1"] == pytest.approx(json.loads(done.out)["f1"])
     done = run("phrase", tmp_path / "words.txt", "--model", model)
     assert done.out == "(S (NP (DT the) (NN dog)) (VP (VBD slept)) (. .))\n(FALLBACK (. .) (. ?) (. ?) (. .))\n"
-    assert "1 sentences have no parse" in done.err
+    assert "1 of 2 sentences have no parse" in done.err
     done = run("phrase", "--model", model, "--kbest", "2", stdin="the dog slept .\n")
     assert done.out.splitlines()[0].startswith("1\t")
     done = run("phrase", "--model", model, "--probabilities", stdin="the dog slept .\n")

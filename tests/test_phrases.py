@@ -22,6 +22,7 @@ from partwise.parsing import (
     read_trees,
     write_trees,
 )
+from partwise.parsing.phrases._pcfg_kernels import posteriors
 from partwise.parsing.phrases.binary import binary_rows, collapse_chains, tree_of_rows
 from partwise.parsing.phrases.lexicon import Lexicon
 from partwise.parsing.phrases.model import PhraseModel
@@ -159,7 +160,7 @@ def test_the_coarse_pass_agrees_with_inside_outside_on_forests() -> None:
     compared = 0
     for i, words in enumerate(sentences):
         space, size = forests.space, forests.space.n_parts(i)
-        _, parts = space.marginals(i, scores[offset : offset + size])
+        log_partition, parts = space.marginals(i, scores[offset : offset + size])
         offset += size
         pack, n_atoms = space.pack, space.n_atoms(i)
         masses: list[dict[tuple[int, int], float]] = [{}, {}]  # of what is built, of what chains hold above it
@@ -171,7 +172,10 @@ def test_the_coarse_pass_agrees_with_inside_outside_on_forests() -> None:
                 mass = masses[int(pack.state[v] >= space.n_symbols)]
                 mass[key] = mass.get(key, 0.0) + float(parts[edges].sum())
         threshold = 1e-3
-        allowed = model.coarse.prune(words, threshold).allowed
+        allowed, coarse = model.coarse.prune(words, threshold).allowed, model.coarse
+        tagged, best = coarse.tag_weights(words), np.zeros(len(words), np.int64)
+        value = posteriors(coarse.pack, len(words), *tagged, threshold, allowed.copy(), best)
+        assert value == pytest.approx(log_partition, abs=1e-6)
         for key in masses[0].keys() | masses[1].keys():
             p = max(mass.get(key, 0.0) for mass in masses)
             if not 0.9 * threshold < p < 1.1 * threshold:

@@ -16,7 +16,7 @@ from partwise.parsing.conllu import DependencySentence
 
 __all__ = ["load_sample_treebank"]
 
-TRAIN, TEST = 200, 60
+TRAIN, TEST, DEV = 200, 60, 60
 
 PEOPLE = ["teacher", "farmer", "sailor", "neighbour", "doctor", "painter", "child", "baker", "judge", "singer"]
 THINGS = ["house", "boat", "letter", "picture", "garden", "bridge", "table", "story", "window", "bicycle"]
@@ -182,7 +182,7 @@ class Grammar:
 
 
 def load_sample_treebank(split: str = "train") -> list[DependencySentence]:
-    """Sentences with their trees: 200 for training, 60 for testing.
+    """Sentences with their trees: 200 for training ("train"), 60 to tune on ("dev"), 60 for testing ("test").
 
     Examples
     --------
@@ -190,8 +190,9 @@ def load_sample_treebank(split: str = "train") -> list[DependencySentence]:
     >>> len(train), " ".join(train[0].forms)[:3].isalpha()
     (200, True)
     """
-    if split not in ("train", "test"):
-        raise ParameterError("split", "load_sample_treebank", "'train' or 'test'", split)
+    places = {"train": (0, TRAIN), "test": (TRAIN, TRAIN + TEST), "dev": (TRAIN + TEST, TRAIN + TEST + DEV)}
+    if split not in places:
+        raise ParameterError("split", "load_sample_treebank", "'train', 'dev' or 'test'", split)
     grammar = Grammar(np.random.default_rng(2010))
-    sentences = [grammar.sentence(number) for number in range(1, TRAIN + TEST + 1)]
-    return sentences[:TRAIN] if split == "train" else sentences[TRAIN:]
+    sentences = [grammar.sentence(number) for number in range(1, places[split][1] + 1)]
+    return sentences[places[split][0] :]

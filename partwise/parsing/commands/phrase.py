@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
     if args.probabilities and args.evaluate:
         raise UsageError("--probabilities cannot be combined with --evaluate: it writes no trees")
     model = load_parser(args, PhraseParser, "phrase")
-    args.fallbacks = 0
+    args.fallbacks = args.sentences = 0
     stream = sys.stdin if args.input == "-" else open_text(args.input)
     name = "<stdin>" if args.input == "-" else args.input
     size = 1 if args.input == "-" and sys.stdin.isatty() else BATCH
@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> None:
             source: Any = map(clean_tree, parse_trees(stream, name)) if args.evaluate else sentences(stream, name)
             for block in batches(source, size):
                 text, trees = written(args, model, block)
+                args.sentences += len(block)
                 write(text)
                 if args.evaluate:
                     gold += block
@@ -108,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
             stream.close()
     if args.fallbacks:
         what = "nothing is written for them" if args.kbest or args.probabilities else "their trees are flat: FALLBACK"
-        tell(f"{args.fallbacks} sentences have no parse under the grammar; {what}")
+        tell(f"{args.fallbacks} of {args.sentences} sentences have no parse under the grammar; {what}")
     if not args.evaluate:
         return
     scores = bracket_scores(gold, found)

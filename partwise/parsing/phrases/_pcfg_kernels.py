@@ -157,12 +157,12 @@ def posteriors(pack, n, tag_starts, tags, weights, threshold, allowed, best_tags
                 near, far = outside[one], outside[two]
                 for j in range(counts[one]):
                     b = active[one, j]
-                    x, total = top[one, b], 0.0
+                    x, mass = top[one, b], 0.0
                     for r in range(pack.starts[b], pack.starts[b + 1]):
                         share = making[pack.head[r]]
                         if share > 0.0:
                             share *= pack.probability[r] * factor
-                            total += share * top[two, pack.right[r]]
+                            mass += share * top[two, pack.right[r]]
                             far[pack.right[r]] += share * x
-                    near[b] += total
-    return scale[whole] + math.log(total) if total > 0.0 else scale[whole]
+                    near[b] += mass
+    return scale[whole] + math.log(total)
