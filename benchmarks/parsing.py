@@ -14,6 +14,7 @@ seconds of one thread. TurboParser, measured on the same columns (5 epochs, labe
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import resource
 import time
@@ -88,7 +89,7 @@ def measure_speed(path: str, train: Any, test: Any, repeats: int = 3) -> None:
             return False
 
         model.fit(train, callbacks=[told], **given)
-        for step, ((a, b), (c, d)) in enumerate(zip(spans, spans[1:], strict=False), 1):
+        for step, ((a, b), (c, d)) in enumerate(itertools.pairwise(spans), 1):
             print(f"  {name}, pass {step}: {c - a:.1f} s on the clock, {d - b:.1f} s CPU", flush=True)
     print("  (the first passes hold the preparation of the data, and of second order the pruning)", flush=True)
 
