@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from partwise.learners import DCA
 from partwise.losses import Loss
 from partwise.parsing import DependencySentence, SecondOrderParser, load_sample_treebank, parsing_report
 from partwise.parsing.features import ArcFeatures, SecondOrderFeatures, WordEncoder
+from partwise.problem import Problem
+from partwise.report.training import INFERENCE
 from partwise.structures.arborescence import Arborescence, tree_fault
 from partwise.structures.second_order import SecondOrderTree
 
@@ -150,24 +153,36 @@ def test_failures_of_propagation_are_counted() -> None:
 
 def test_no_step_where_the_loss_is_negative(parser: SecondOrderParser, tmp_path: Path) -> None:
     """Footnote 17 of Martins et al.: Bethe's log-partition may be below the gold score. Counted, traced, reported."""
-    loss, learner = Loss.named("crf"), DCA(C=1e-12, max_passes=1)  # steps too small to change the losses that follow
-    model = SecondOrderParser(**SMALL)
-    problem = model._make_problem(TRAIN[:80], None, learner, loss, held_out=None, pruner=parser.pruner_)
-    theta = 30.0 * parser.theta_
-    losses = problem.losses(theta.astype(float))
-    unsure = int((np.abs(losses) < 1e-6).sum())
-    result = learner.fit(problem, theta)
+    words, n = [word for sentence in TRAIN for word in sentence.forms], 100
+    sentences = [DependencySentence.of_words(words[3 * k : 3 * k + 3], [0, 1, 2]) for k in range(n)]
+    space = SecondOrderTree([np.ones((4, 3))] * n, 1)
+    arcs = ArcFeatures(WordEncoder().fit(sentences), sentences, 1, arc_bits=14, row_bits=8)
+    features = SecondOrderFeatures(arcs, space)
+    theta = (0.3 + np.random.default_rng(0).normal(size=features.dim)).astype(np.float32)
+    gold, losses = [], np.zeros(n)
+    for i in range(n):
+        scores = features.scores(i, theta.astype(float))
+        best = space.argmax(i, scores)
+        gold.append(space.decode(i, best))
+        losses[i] = space.marginals(i, scores)[0] - scores @ best
+    assert 5 <= (losses < -1e-3).sum() < 50 and (losses > 1e-3).any()
+    learner = DCA(C=1e-12, max_passes=1)  # steps too small to change the losses that follow
+    result = learner.fit(Problem(space, features, gold, Loss.named("crf")), theta=theta)
     extra = result.trace[0].extra
-    assert abs(extra["negative_losses"] - (losses < 0).sum()) <= unsure < (losses < 0).sum()
-    assert extra["updates"] <= 80 - extra["negative_losses"]
-    told = model.predict_beliefs  # the report needs a fitted model: this one's result with the weights of the other
-    model.theta_, model.result_ = parser.theta_, result
-    parsing_report(tmp_path / "report.html", model, TEST[:20])
+    assert extra["negative_losses"] == (losses < 0).sum() and extra["updates"] == (losses > 0).sum()
+    assert extra["unconverged"] == space.unconverged("marginals") > 0
+
+    kept, parser.result_ = parser.result_, result
+    try:
+        parsing_report(tmp_path / "report.html", parser, TEST[:20])
+    finally:
+        parser.result_ = kept
     text = (tmp_path / "report.html").read_text("utf-8")
-    failed = int((~told(TEST[:20])[1].converged).sum())
+    failed = int((~parser.predict_beliefs(TEST[:20])[1].converged).sum())
     assert f"did not converge on {failed} of 20 sentences" in text
-    for name in ("inference not converged in the last pass", "steps left out in the last pass"):
-        assert name in text
+    for name in ("unconverged", "negative_losses"):
+        shown = f"{INFERENCE[name]}</dt>\\s*<dd>{extra[name]:.0f}<"
+        assert re.search(shown, text), shown
 
 
 def test_probabilities_are_its_own(parser: SecondOrderParser) -> None:

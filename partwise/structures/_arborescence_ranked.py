@@ -34,7 +34,7 @@ class Spans(NamedTuple):
 
     first: NDArray[np.int64]  # the best derivation, −1 if none is known yet
     last: NDArray[np.int64]
-    count: NDArray[np.int64]
+    found: NDArray[np.int64]  # how many
     frontier: NDArray[np.int64]  # −2 if the span was never opened, −1 if nothing is left
     pending: NDArray[np.uint8]  # whether the neighbours of the last derivation are still to be added
 
@@ -145,19 +145,19 @@ def _take(spans, pool, v):
     else:
         pool.rows[before, 5] = pool.rows[best, 5]
     pool.rows[best, 5] = -1
-    if spans.count[v] == 0:
+    if spans.found[v] == 0:
         spans.first[v] = best
     else:
         pool.rows[spans.last[v], 5] = best
     spans.last[v] = best
-    spans.count[v] += 1
+    spans.found[v] += 1
     spans.pending[v] = pool.rows[best, 0] >= 0
 
 
 @kernel
 def _lacks(spans, v, rank):
     """Whether the derivation of v of this rank (from 0) is still to be looked for."""
-    if spans.count[v] > rank:
+    if spans.found[v] > rank:
         return False
     return spans.frontier[v] == -2 or spans.frontier[v] >= 0 or spans.pending[v] == 1
 
@@ -190,10 +190,10 @@ def _extend(spans, pool, used, chart, scores, arcs, L, pins, goal, rank, stack):
             spans.pending[v] = 0
             start = arc_number(n, h, m) * L
             arc = scores[start + label] if m > 0 else 0.0
-            if freedom == ANY and spans.count[left] > i + 1:
+            if freedom == ANY and spans.found[left] > i + 1:
                 value = _value(spans, pool, chart, left, i + 1) + _value(spans, pool, chart, right, j) + arc
                 pool = _push(spans, pool, used, v, value, r, i + 1, j, label, ANY)
-            if freedom <= RIGHT and spans.count[right] > j + 1:
+            if freedom <= RIGHT and spans.found[right] > j + 1:
                 value = _value(spans, pool, chart, left, i) + _value(spans, pool, chart, right, j + 1) + arc
                 pool = _push(spans, pool, used, v, value, r, i, j + 1, label, RIGHT)
             if m > 0:
@@ -219,7 +219,7 @@ def _read(spans, pool, used, chart, scores, arcs, L, pins, goal, rank, stack, pa
         v, place = stack[depth, 0], stack[depth, 1]
         if v < 4 * side * side and v % side == (v // side) % side:
             continue
-        if spans.count[v] == 0:
+        if spans.found[v] == 0:
             pool = _open(spans, pool, used, chart, scores, arcs, L, pins, v)
             _take(spans, pool, v)
         row = pool.rows[_at(spans, pool, v, place)]
@@ -255,7 +255,7 @@ def ranked_projective(scores, arcs, L, pins, single_root, parts, values):
     goal = size - 1 if single_root else (3 * side) * side + n
     for rank in range(k):
         pool = _extend(spans, pool, used, chart, scores, arcs, L, pins, goal, rank, stack)
-        if spans.count[goal] <= rank:
+        if spans.found[goal] <= rank:
             return rank
         pool, values[rank] = _read(spans, pool, used, chart, scores, arcs, L, pins, goal, rank, stack, parts[rank])
     return k
