@@ -61,6 +61,28 @@ def scattered(rng: np.random.Generator, n: int) -> Graph:
     return Graph(np.full(n, 2), [], hard)
 
 
+def chains(rng: np.random.Generator, n: int) -> Graph:
+    """Implications x_j → x_{j+1} in chains of fifty, and one from every tenth variable to any other."""
+    hard = [model.implies([j], j + 1) for j in range(n - 1) if (j + 1) % 50]
+    for j in range(0, n, 10):
+        k = int(rng.integers(0, n - 1))
+        hard.append(model.implies([j], k if k < j else k + 1))
+    return Graph(np.full(n, 2), [], hard)
+
+
+def budgets(rng: np.random.Generator, n: int) -> Graph:
+    """At most three of ten neighbours, windows two apart, and n/20 budgets of a fifth of 25 variables from anywhere."""
+    hard = [model.budget(list(range(j, j + 10)), 3) for j in range(0, n - 9, 2)]
+    hard += [model.budget(rng.choice(n, 25, replace=False).tolist(), 5) for _ in range(n // 20)]
+    return Graph(np.full(n, 2), [], hard)
+
+
+def xor_grid(side: int) -> Graph:
+    """One of every row and of every column of a grid: an assignment."""
+    cell = np.arange(side * side).reshape(side, side)
+    return Graph(np.full(side * side, 2), [], [model.exactly_one(line.tolist()) for line in [*cell, *cell.T]])
+
+
 def highs(space: FactorGraph, scores: np.ndarray, method: str) -> tuple[float, float]:
     """(optimum, seconds)."""
     polytope = space.relaxation(0)
@@ -93,8 +115,10 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=30)
     parser.add_argument("--variables", type=int, default=6000)
     parser.add_argument("--scattered", type=int, nargs="*", default=[6000, 12_000])
+    parser.add_argument("--shapes", action="store_true", help="also implication chains, budgets and grids of XOR")
+    parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(args.seed)
     picture, rules = grid(args.side, 5), logical(rng, args.variables)
     cases = {
         f"grid {args.side}×{args.side}, 5 labels, Potts": (picture, potts(rng, picture, 5)),
@@ -110,6 +134,13 @@ def main() -> None:
     for size in args.scattered:
         wild = scattered(rng, size)
         cases[f"logic, {size} variables, {size} scattered factors"] = (wild, rng.normal(size=2 * size))
+    if args.shapes:
+        for name, graph in (
+            ("implication chains, 6000 variables", chains(rng, 6000)),
+            ("budgets, 3000 variables", budgets(rng, 3000)),
+            ("XOR grid, 60 × 60", xor_grid(60)),
+        ):
+            cases[f"{name}, {len(graph.hard)} factors"] = (graph, rng.normal(size=2 * len(graph.states)))
     FactorGraph([grid(2, 3)], inference="ad3").argmax(0, np.zeros(12 + 36))  # compile
     print(f"{'case':48} {'HiGHS s':>9} {'interior':>9} {'AD³ s':>9} {'ratio':>7} {'off by':>9} {'iterations':>11}")
     for name, (graph, scores) in cases.items():

@@ -44,7 +44,7 @@ def test_train_and_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 
     out = call("train", train, "--task", "graph", "--model", model, "--dev", test, "--report", report, "--json", "-q")
     summary = json.loads(out)
-    assert summary["inference"] == "cut" and summary["accuracy"] > 0.7
+    assert (summary["interaction"], summary["inference"]) == ("full", "junction_tree") and summary["accuracy"] > 0.7
     assert "intersection over union" in report.read_text("utf-8")
     lines = [json.loads(line) for line in call("graph", test, "--model", model).splitlines()]
     assert len(lines) == 6 and set(lines[0]["labels"]) <= {"a", "b"}

@@ -35,7 +35,7 @@ labels = [truth.ravel() for _, truth in pairs]
 # %%
 # The same features, with edges and without:
 
-cut = GraphLabeler(C=0.003, max_passes=40).fit(graphs[:8], labels[:8])
+cut = GraphLabeler(interaction="associative", C=0.003, max_passes=40).fit(graphs[:8], labels[:8])
 alone = GraphLabeler(C=0.003, max_passes=40, interaction="none").fit(graphs[:8], labels[:8])
 print(
     f"pixel accuracy: {cut.score(graphs[8:], labels[8:]):.3f} together, {alone.score(graphs[8:], labels[8:]):.3f} alone"

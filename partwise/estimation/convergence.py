@@ -22,6 +22,8 @@ def unconverged(learner: Any, result: Result, judged: bool = False) -> str:
         return ""
     if result.status != "max_passes" and not (result.status == "stalled" and learner.certified):
         return ""
+    if result.status == "stalled" and _solved_for_its_oracle(learner, result):
+        return ""
     name, passes = type(learner).__name__, len(result.trace)
     known = [_gap(result), _fall(result.trace)]
     asked = getattr(learner, "tolerance", None)
@@ -32,6 +34,15 @@ def unconverged(learner: Any, result: Result, judged: bool = False) -> str:
         return f"training has not converged: {name} stalled after {passes} passes, {reason}; {told}. {advice}"
     advice = f"Allow more passes (max_passes, now {learner.max_passes}), a larger tolerance, or take a smaller C."
     return f"training has not converged: {name} stopped after {passes} passes (max_passes); {told}. {advice}"
+
+
+def _solved_for_its_oracle(learner: Any, result: Result) -> bool:
+    """Whether an inner oracle sees nothing better: what it attained is near the dual; only its bound is loose."""
+    certificate, best = result.certificate, result.trace[result.best_step - 1]
+    attained = best.extra.get("attained_objective")
+    if certificate is None or certificate.of != "problem" or attained is None or result.best_step == 0:
+        return False
+    return bool(attained - certificate.dual <= getattr(learner, "tolerance", 0.0) * abs(attained))
 
 
 def _gap(result: Result) -> str:

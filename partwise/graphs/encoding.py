@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.estimation.outputs import as_list
 from partwise.exceptions import InputError
 from partwise.features.base import Features, Stack
 from partwise.features.part_rows import PartRows
@@ -22,7 +23,17 @@ from partwise.features.rows import DenseRows
 from partwise.graphs.attributed import AttributedGraph
 from partwise.graphs.disagreement import DisagreementRows
 
-__all__ = ["EdgeType", "GraphEncoder", "GraphFeatures", "NodeType", "check_graphs", "flat_labels", "is_missing"]
+__all__ = [
+    "EdgeType",
+    "GraphEncoder",
+    "GraphFeatures",
+    "NodeType",
+    "accuracy",
+    "check_graphs",
+    "flat_labels",
+    "graph_list",
+    "is_missing",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -322,3 +333,20 @@ def _merged_order(orders: Sequence[list[str]], what: str) -> list[str]:
 
 def _starts(tables: Sequence[Floats]) -> Ints:
     return np.append(0, np.cumsum([len(table) for table in tables])).astype(np.int64)
+
+
+def graph_list(X: Any) -> Sequence[AttributedGraph]:
+    """X as a sequence of graphs; one graph by itself is an error."""
+    if isinstance(X, AttributedGraph):
+        raise InputError("X is one AttributedGraph; expected a list of graphs: [graph]")
+    result: Sequence[AttributedGraph] = as_list(X, "X")
+    return result
+
+
+def accuracy(codes: Sequence[Ints], found: Sequence[Ints]) -> float:
+    """Share of the known labels that were found."""
+    known = sum(int((truth >= 0).sum()) for truth in codes)
+    if known == 0:
+        raise InputError("no node has a known label")
+    right = sum(int(((truth >= 0) & (truth == guess)).sum()) for truth, guess in zip(codes, found, strict=True))
+    return right / known

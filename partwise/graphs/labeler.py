@@ -18,7 +18,8 @@ from partwise.estimation.learned import LearnedEstimator, cost_for
 from partwise.estimation.outputs import Outputs, as_list
 from partwise.exceptions import CapabilityError, InputError, ParameterError, StorageError
 from partwise.graphs.attributed import AttributedGraph
-from partwise.graphs.encoding import EdgeType, GraphEncoder, GraphFeatures, NodeType
+from partwise.graphs.encoding import EdgeType, GraphEncoder, GraphFeatures, NodeType, accuracy, graph_list
+from partwise.graphs.interaction import INTERACTIONS, choose_interaction
 from partwise.graphs.spaces import CUTS, choose_inference, label_costs, make_space, pinned_states
 from partwise.graphs.unknown import KnownLabels
 from partwise.learners import Learner
@@ -27,6 +28,7 @@ from partwise.learners.frank_wolfe import FrankWolfe
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.structures.base import Structure
+from partwise.structures.factor_graph import FactorGraph
 
 __all__ = ["GraphLabeler"]
 
@@ -41,24 +43,29 @@ class GraphLabeler(LearnedEstimator):
 
     Parameters
     ----------
-    interaction : {"associative", "full", "none"}
+    interaction : {"auto", "associative", "full", "none"}
         What edges can express. ``associative``: neighbours tend to agree, with a strength uᵀv given by the edge
         features u ≥ 0 and the weights v ≥ 0. ``full``: a table of weights over pairs of labels for every edge feature,
-        of any sign. ``none``: the edges are ignored.
+        of any sign. ``none``: the edges are ignored. ``auto``: ``full`` where the junction trees of the training
+        graphs are small, and where edges cannot ask for agreement (types with different labels, negative features);
+        else ``associative``, which is also chosen if you set a loss with margins, a learner or costs.
     inference : str
         ``auto``: with two labels and associative edges the minimum cut, which is exact; with more labels α-expansion
-        (``expansion``); with full tables an exact junction tree if it fits. Otherwise the name of an engine of
+        (``expansion``); with full tables an exact junction tree if it fits, else ``trw``, chosen anew for the graphs
+        of every call. Otherwise the name of an engine of
         :class:`~partwise.structures.factor_graph.FactorGraph`.
     inference_options : dict, optional
         Settings of that engine.
     scale : bool
         Centre node features and scale them to deviation 1, as measured in training. A constant is always added.
     loss, learner, C, cost, max_passes, learner_options, patience, random_state, n_jobs, verbose
-        As in :class:`SequenceLabeler`. The learner must keep weights ≥ 0 if edges are associative.
+        As in :class:`SequenceLabeler`. The learner must keep weights ≥ 0 if edges are associative. By default the
+        likelihood by L-BFGS with full tables, and margins by ``one_slack`` otherwise.
 
     Attributes
     ----------
     encoder_ : types, labels and scales found in training
+    interaction_, inference_ : what edges express, and the inference that training used
     theta_ : (dim,) weights: of nodes by type (features × labels), then of edges by type
     result_ : Result with the trace, the certificate and the status
     n_rounds_ : how often unknown labels were filled in; only where there are some and the loss has a cost
@@ -71,7 +78,7 @@ class GraphLabeler(LearnedEstimator):
     >>> row = [(j, j + 1) for j in range(5)]
     >>> train = [AttributedGraph([[1.0], [0.8], [-0.2], [1.1], [-0.9], [-1.2]], row)] * 3
     >>> labels = [["sky", "sky", "sky", "sky", "sea", "sea"]] * 3
-    >>> model = GraphLabeler(C=10.0).fit(train, labels)
+    >>> model = GraphLabeler(interaction="associative", C=10.0).fit(train, labels)
     >>> model.predict([AttributedGraph([[0.9], [-0.3], [0.7], [-0.8], [-1.0], [-0.6]], row)])[0].tolist()
     ['sky', 'sky', 'sky', 'sea', 'sea', 'sea']
     >>> model.inference_
@@ -84,7 +91,7 @@ class GraphLabeler(LearnedEstimator):
     def __init__(
         self,
         *,
-        interaction: str = "associative",
+        interaction: str = "auto",
         inference: str = "auto",
         inference_options: dict[str, Any] | None = None,
         scale: bool = True,
@@ -108,17 +115,32 @@ class GraphLabeler(LearnedEstimator):
 
     def check_settings(self) -> None:
         """Raise an error for settings that cannot work, before anything is computed."""
-        if self.interaction not in ("associative", "full", "none"):
-            raise ParameterError("interaction", "GraphLabeler", "'associative', 'full' or 'none'", self.interaction)
+        if self.interaction not in INTERACTIONS:
+            wanted = "'auto', 'associative', 'full' or 'none'"
+            raise ParameterError("interaction", "GraphLabeler", wanted, self.interaction)
         super().check_settings()
 
+    def _choose_interaction(self, graphs: Sequence[AttributedGraph], labels: Sequence[Any], priced: bool) -> None:
+        """Set ``interaction_``: what the user wants, or what suits the graphs."""
+        self.interaction_ = self.interaction
+        if self.interaction == "auto":
+            if len(graphs) != len(labels):
+                raise InputError(f"there are {len(graphs)} graphs but labels for {len(labels)}")
+            if not len(graphs):
+                raise InputError("there are no graphs to train on")
+            likelihood = self.loss is not None and np.isfinite(make_loss(self.loss).beta)
+            margins = priced or any(given is not None for given in (self.loss, self.learner, self.learner_options))
+            self.interaction_ = choose_interaction(
+                graphs, labels, inference=self.inference, likelihood=bool(likelihood), margins=margins
+            )
+
     def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
-        name = self.learner
+        name, tables = self.learner, getattr(self, "interaction_", self.interaction) == "full"
         if name is None:  # exact likelihood where there are tables, margins where there are cuts
-            name = "lbfgs" if self.interaction == "full" else "one_slack"
+            name = "lbfgs" if tables else "one_slack"
         options, limit = dict(self.learner_options or {}), self.max_passes if max_passes is None else max_passes
         learner = make_learner(name, self.C, limit, self.random_state, options)
-        return learner, make_loss(self.loss, learner, usual="crf" if self.interaction == "full" else "svm")
+        return learner, make_loss(self.loss, learner, usual="crf" if tables else "svm")
 
     def fit(
         self,
@@ -152,6 +174,7 @@ class GraphLabeler(LearnedEstimator):
         graphs, labels = graph_list(X), as_list(y)
         given: dict[str, Any] = {"dev": dev, "callbacks": callbacks, "sample_weight": sample_weight}
         self.check_settings()
+        self._choose_interaction(graphs, labels, node_weights is not None or self.cost is not None)
         if self._settings()[1].uses_cost:
             known = KnownLabels(graphs, labels)
             if not known.whole:
@@ -186,7 +209,7 @@ class GraphLabeler(LearnedEstimator):
         return self
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
-        problem = self.problem(X, y, node_weights=data.get("node_weights"))
+        problem = self._problem(X, y, data.get("node_weights"))
         learner.check(problem)
         if isinstance(learner, FrankWolfe) and problem.nonnegative is not None:
             raise CapabilityError(
@@ -199,16 +222,22 @@ class GraphLabeler(LearnedEstimator):
         self, graphs: Sequence[AttributedGraph], labels: Sequence[Any], *, node_weights: Sequence[Any] | None = None
     ) -> Problem:
         """The packed training problem, for calling learners directly; sets ``encoder_`` and ``inference_``."""
+        self._choose_interaction(graphs, labels, node_weights is not None or self.cost is not None)
+        return self._problem(graphs, labels, node_weights)
+
+    def _problem(self, graphs: Sequence[AttributedGraph], labels: Sequence[Any], node_weights: Any) -> Problem:
         if len(graphs) != len(labels):
             raise InputError(f"there are {len(graphs)} graphs but labels for {len(labels)}")
         if not len(graphs):
             raise InputError("there are no graphs to train on")
         used = self._without_edges(graphs)
-        self.encoder_ = GraphEncoder.found(used, labels, full=self.interaction == "full", scale=self.scale)
+        self.encoder_ = GraphEncoder.found(used, labels, full=self.interaction_ == "full", scale=self.scale)
         self.inference_ = choose_inference(self.encoder_, self.inference)
         _, loss = self._settings()
         codes = [self.encoder_.codes(i, graph, y) for i, (graph, y) in enumerate(zip(used, labels, strict=True))]
         space, features = self._space(used), self._features(used)
+        if isinstance(space, FactorGraph):
+            self.inference_ = space.inference
         outputs: Any = codes
         if any((code < 0).any() for code in codes):
             outputs = self._space(used, [{int(j): [c] for j, c in enumerate(code) if c >= 0} for code in codes])
@@ -231,7 +260,9 @@ class GraphLabeler(LearnedEstimator):
         self, graphs: Sequence[AttributedGraph], open_states: Any = None, hard: Any = None, inference: str | None = None
     ) -> Structure:
         options = dict(self.inference_options or {}) if inference is None else {}
-        return make_space(self.encoder_, graphs, inference or self.inference_, options, open_states, hard)
+        if inference is None:  # tables: other graphs may be wider than those of training
+            inference = self.inference if self.encoder_.full else self.inference_
+        return make_space(self.encoder_, graphs, inference, options, open_states, hard)
 
     def _features(self, graphs: Sequence[AttributedGraph], inference: str | None = None) -> GraphFeatures:
         return self.encoder_.features(graphs, tables=(inference or self.inference_) not in CUTS)
@@ -241,7 +272,7 @@ class GraphLabeler(LearnedEstimator):
         self.encoder_.check(used)
         space, features = self._space(used), self._features(used)
         codes = [self.encoder_.codes(i, graph, labels) for i, (graph, labels) in enumerate(zip(used, y, strict=True))]
-        return lambda theta: _accuracy(codes, self._decode(space, features, theta))
+        return lambda theta: accuracy(codes, self._decode(space, features, theta))
 
     # prediction
 
@@ -365,24 +396,11 @@ class GraphLabeler(LearnedEstimator):
             encoder.node_types[name] = NodeType(int(dim), list(classes), mean, scale)
         for name, dim, ends in header["edges"]:
             encoder.edge_types[name] = EdgeType(int(dim), None if ends is None else tuple(ends))
+        self.interaction_ = self.interaction
+        if self.interaction == "auto":
+            self.interaction_ = "full" if encoder.full else "associative"
         self.encoder_, self.inference_ = encoder, choose_inference(encoder, header["inference"])
         if len(self.theta_) != sum(encoder.dims):
             raise StorageError(
                 f"there are {len(self.theta_)} weights; the types of nodes and edges have {sum(encoder.dims)}"
             )
-
-
-def graph_list(X: Any) -> Sequence[AttributedGraph]:
-    """X as a sequence of graphs; one graph by itself is an error."""
-    if isinstance(X, AttributedGraph):
-        raise InputError("X is one AttributedGraph; expected a list of graphs: [graph]")
-    result: Sequence[AttributedGraph] = as_list(X, "X")
-    return result
-
-
-def _accuracy(codes: Sequence[Ints], found: Sequence[Ints]) -> float:
-    known = sum(int((truth >= 0).sum()) for truth in codes)
-    if known == 0:
-        raise InputError("no node has a known label")
-    right = sum(int(((truth >= 0) & (truth == guess)).sum()) for truth, guess in zip(codes, found, strict=True))
-    return right / known

@@ -14,7 +14,7 @@ from partwise.exceptions import InputError
 from partwise.graphs.attributed import AttributedGraph
 from partwise.graphs.encoding import flat_labels
 from partwise.graphs.labeler import GraphLabeler
-from partwise.report.markup import count, percent
+from partwise.report.markup import count, percent, tag
 from partwise.report.page import Page, cards, facts, figure, side_by_side, table
 from partwise.report.pictures import picture
 from partwise.report.training import learning_curves, trace
@@ -84,7 +84,8 @@ def graph_report(
     if pictures:
         section = page.section("pictures", "Pictures")
         for name, images in pictures:
-            section.add(figure(side_by_side(*(picture(pixels, words) for words, pixels in images)), name))
+            shown = (figure(picture(pixels, words), words) for words, pixels in images)
+            section.add(tag("h3", name), side_by_side(*shown, class_="gallery"))
         page.images = True
     section = page.section("model", "Model")
     kinds = [
@@ -98,6 +99,6 @@ def graph_report(
         weights = ", ".join(f"{w:.3g}" for w in model.theta_[at : at + min(width, 12)])
         kinds.append((f"edges of type {name}", f"weights {weights}{' …' if width > 12 else ''}"))
         at += width
-    section.add(facts([("interaction", model.interaction), ("inference", model.inference_), *kinds]))
+    section.add(facts([("interaction", model.interaction_), ("inference", model.inference_), *kinds]))
     learning_curves(page, trace(model))
     page.write(path)

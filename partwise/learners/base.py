@@ -265,7 +265,14 @@ class _Bound:
 
     def __init__(self, learner: Learner, problem: Problem | Objective, score: Callable[[Floats], float] | None) -> None:
         self.learner, self.problem, self.score = learner, problem, score
-        self.weights, self.better = learner.weights, learner.better
+        self.weights = learner.weights
+
+    def better(self, new: Record, best: Record) -> bool:
+        """As the learner says; with an inner oracle by what it attained, since a loose bound favours θ = 0."""
+        values = [record.extra.get("attained_objective") for record in (new, best)]
+        if self.problem.guarantee == "inner" and self.learner.certified and new.score is None and None not in values:
+            return bool(values[0] < values[1])
+        return self.learner.better(new, best)
 
     def start(self, theta: Floats) -> State:
         return self.learner.start(self.problem, theta, self.score)

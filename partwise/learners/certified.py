@@ -20,7 +20,7 @@ from partwise.losses import LossFunction, loss_parts
 from partwise.problem import Problem
 from partwise.structures.base import part_count
 
-__all__ = ["CertifiedLearner", "best_start", "cut_of", "gather"]
+__all__ = ["CertifiedLearner", "best_start", "cut_of", "gather", "start_wins"]
 
 
 @composite
@@ -57,6 +57,14 @@ def best_start(problem: Problem, domain: Domain, theta: Floats | None) -> tuple[
     primals = [(domain.cost(start) + float(problem.upper_losses(start).sum())) / problem.m for start in starts]
     best = int(np.argmin(primals))
     return primals[best], starts[best]
+
+
+def start_wins(problem: Problem, domain: Domain, start: Floats, primal: float, theta: Floats, reached: float) -> bool:
+    """Whether a start with that P is better than a θ that reached P; of an inner oracle what it attained decides."""
+    if problem.guarantee != "inner":
+        return primal < reached
+    values = [domain.cost(weights) + float(problem.losses(weights).sum()) for weights in (start, theta)]
+    return bool(values[0] < values[1])
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,7 @@ class CertifiedLearner(Learner):
         if theta is None and self._beats_zero(problem, result):
             return result
         primal, start = best_start(problem, self.domain(problem), theta)
-        if not primal < result.certificate.primal:
+        if not start_wins(problem, self.domain(problem), start, primal, result.theta, result.certificate.primal):
             return result
         certificate = replace(result.certificate, primal=primal)
         near = certificate.gap <= self.tolerance * abs(primal)

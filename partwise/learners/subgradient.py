@@ -27,7 +27,7 @@ import numpy as np
 from partwise._compile import kernel
 from partwise.features.base import accumulate, feature_scores, squared_norm
 from partwise.learners.base import Floats, Learner, Result, State, register_learner
-from partwise.learners.certified import best_start
+from partwise.learners.certified import best_start, start_wins
 from partwise.learners.domains import Domain
 from partwise.losses import LossFunction, loss_parts
 from partwise.problem import Problem
@@ -135,7 +135,8 @@ class Subgradient(Learner):
         if score is not None or reached is None:
             return result
         primal, start = best_start(problem, self.domain(problem), theta)
-        return replace(result, theta=start, best_step=0) if primal < reached else result
+        wins = start_wins(problem, self.domain(problem), start, primal, result.theta, reached)
+        return replace(result, theta=start, best_step=0) if wins else result
 
     def start(self, problem: Problem, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         """The regularised method forgets its start at once: its first step has η_1 λ = 1."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.report.markup import Html
+from partwise.report.markup import Html, tag
 from partwise.report.page import Page, figure, paragraph, side_by_side, table
 from partwise.report.pictures import picture
 
@@ -43,6 +43,6 @@ def experiment_page(
     section = page.section("pictures", "Pictures")
     for title, images in pictures:
         shown = (figure(picture(pixels, said), said) for said, pixels in images)
-        section.add(figure(side_by_side(*shown), title))
+        section.add(tag("h3", title), side_by_side(*shown, class_="gallery"))
     page.images = True
     return page

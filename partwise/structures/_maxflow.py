@@ -313,6 +313,8 @@ def adopt(start, neighbor, arc, ends, room, nodes, orphans, queued, active, cloc
                     nodes[i, DISTANCE] = d
                     d -= np.uint32(1)
                     i = ends[np.uintp(nodes[i, PARENT]) ^ one]
+                if best == np.uint32(1):  # a root: nothing is nearer
+                    break
         nodes[j, PARENT] = best_arc
         if best_arc != NONE:
             nodes[j, STAMP] = now

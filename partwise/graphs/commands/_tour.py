@@ -36,7 +36,7 @@ def train() -> Any:
     edges = grid_edges(SIZE, SIZE)
     graphs = [AttributedGraph(image.reshape(-1, 1), edges) for image, _ in images]
     labels = [truth.ravel() for _, truth in images]
-    cut = GraphLabeler(C=0.003, max_passes=40).fit(graphs[:TRAIN], labels[:TRAIN])
+    cut = GraphLabeler(interaction="associative", C=0.003, max_passes=40).fit(graphs[:TRAIN], labels[:TRAIN])
     alone = GraphLabeler(C=0.003, max_passes=40, interaction="none").fit(graphs[:TRAIN], labels[:TRAIN])
     return cut, alone, images, graphs, labels
 

@@ -21,15 +21,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_files(parser, "one graph per line, as JSON with nodes, edges and labels", "graphs")
     group = parser.add_argument_group("model")
     group.add_argument(
-        "--interaction", choices=("associative", "full", "none"), default="associative",
-        help="what edges can express (default: associative, neighbours tend to agree)",
+        "--interaction", choices=("auto", "associative", "full", "none"), default="auto",
+        help="what edges can express (default: auto, full tables on narrow graphs, else agreement of neighbours)",
     )  # fmt: skip
     group.add_argument("--inference", metavar="NAME", default="auto", help="(default: auto)")
     add_learning(
         parser,
         learner="",
-        learner_help="(default: one_slack; with full tables lbfgs)",
-        loss_help="(default: svm; with full tables crf)",
+        learner_help="(default: lbfgs with full tables, else one_slack)",
+        loss_help="(default: crf with full tables, else svm)",
         C=1.0,
         max_passes=None,
     )
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
     check_files(args, "graphs")
     model = GraphLabeler(interaction=args.interaction, inference=args.inference, **learning_settings(args))
     account = Account(
-        lambda model: f"inference {model.inference_}", lambda model: {"inference": model.inference_}, evaluate,
-        write_report,
+        lambda model: f"{model.interaction_} edges, inference {model.inference_}",
+        lambda model: {"interaction": model.interaction_, "inference": model.inference_}, evaluate, write_report,
     )  # fmt: skip
 
     def sizes(data: Any) -> dict[str, int]:
