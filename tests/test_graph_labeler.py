@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from partwise import GraphLabeler, load_model
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.graphs import AttributedGraph, from_networkx, from_sparse, grid_edges, neighbor_edges, superpixel_edges
-from partwise.structures.graphs.model import at_most_one
+from partwise.structures.graphs.model import at_most_one, exactly_one, implies
 
 Labels = list[NDArray[np.int64]]
 
@@ -283,23 +283,54 @@ def test_unknown_labels_with_margins() -> None:
         GraphLabeler(interaction="associative").fit(graphs[:2], [[None] * 16] * 2)
 
 
+def chains(seed: int, count: int) -> tuple[list[AttributedGraph], list[list[int]]]:
+    """Rows of eight nodes in which the label 0 is followed by 1, 1 by 2 and 2 by 0."""
+    rng, graphs, labels = np.random.default_rng(seed), [], []
+    for _ in range(count):
+        first = int(rng.integers(3))
+        y = [(first + j) % 3 for j in range(8)]
+        graphs.append(AttributedGraph(np.eye(3)[y] + rng.normal(0, 1, (8, 3)), [(j, j + 1) for j in range(7)]))
+        labels.append(y)
+    return graphs, labels
+
+
 def test_what_edges_express_by_default(tmp_path: Path) -> None:
-    """Tables on narrow graphs, agreement on wide ones and where somebody asks for margins."""
-    narrow, wide = grids(9, 6), ([AttributedGraph(np.zeros((400, 1)), grid_edges(20, 20))], [[0, 1] * 200])
-    model = GraphLabeler(max_passes=20).fit(*narrow)
-    assert (model.interaction_, model.inference_) == ("full", "junction_tree")
+    """Tables on trees and where neighbours differ, agreement on other graphs and where somebody asks for margins."""
+    train, test = chains(0, 10), chains(1, 10)
+    model = GraphLabeler(max_passes=30).fit(*train)
+    assert (model.interaction_, model.inference_) == ("full", "junction_tree") and model.score(*test) > 0.95
     model.save(tmp_path / "model.pw")
     again = load_model(tmp_path / "model.pw")
     assert (again.interaction_, again.inference_) == ("full", "junction_tree")
-    wider = AttributedGraph(np.zeros((900, 2)), grid_edges(30, 30))  # too wide for a junction tree: reweighted messages
+    wider = AttributedGraph(np.zeros((900, 3)), grid_edges(30, 30))  # too wide for a junction tree: reweighted messages
     assert len(again.predict([wider])[0]) == 900
-    assert GraphLabeler().problem(*wide).space.__class__.__name__ == "Cut"
-    for settings in ({"loss": "svm"}, {"learner": "one_slack"}, {"inference": "cut"}):
+    board = np.add.outer(np.arange(7), np.arange(7)).ravel() % 2
+    for graphs, labels, expected in (
+        (*grids(9, 6), "associative"),
+        ([AttributedGraph(board[:, None], grid_edges(7, 7))], [board], "full"),
+    ):
+        chosen = GraphLabeler()
+        chosen.problem(graphs, labels)
+        assert chosen.interaction_ == expected
+    board = np.add.outer(np.arange(20), np.arange(20)).ravel() % 2
+    with pytest.warns(UserWarning, match="joined nodes have the same label less often than by chance"):
+        GraphLabeler().problem([AttributedGraph(board[:, None], grid_edges(20, 20))], [board])
+    for settings in ({"loss": "svm"}, {"learner": "one_slack"}, {"inference": "expansion"}):
         chosen = GraphLabeler(**settings)
-        chosen.problem(*narrow)
-        assert (chosen.interaction_, chosen.inference_) == ("associative", "cut")
+        chosen.problem(*train)
+        assert (chosen.interaction_, chosen.inference_) == ("associative", "expansion")
+    for settings in ({"loss": "svm"}, {"inference": "ad3"}):  # margins on tables
+        learner, loss = GraphLabeler(interaction="full", **settings)._settings()
+        assert type(learner).__name__ == "OneSlack" and not loss.smooth
+    bare = GraphLabeler()
+    bare.problem([AttributedGraph([[1.0]]), AttributedGraph([[0.0]])], [["a"], ["b"]])
+    assert bare.interaction_ == "full"
+    with pytest.raises(InputError, match=r"contradict one another: .*implies\(x0=a → x1=b\)"):
+        bare.theta_ = np.zeros(4)
+        rules = [exactly_one([(0, "a")]), exactly_one([(1, "a")]), implies((0, "a"), (1, "b"))]
+        bare.predict([AttributedGraph([[1.0], [0.0]])], constraints=[rules])
     priced = GraphLabeler()
-    priced.problem(*narrow, node_weights=[np.ones(49)] * 6)
+    priced.problem(*train, node_weights=[np.ones(8)] * 10)
     assert priced.interaction_ == "associative"
 
 
@@ -328,7 +359,7 @@ def test_a_loose_bound_does_not_choose_zero(learner: str) -> None:
         edges = [(parent, j + 1) for j, parent in enumerate(parents)]
         trees.append((AttributedGraph(centres[y] + rng.normal(0, 2, (size, 12)), edges), y))
     train, test = tuple(zip(*trees[:10], strict=True)), tuple(zip(*trees[10:], strict=True))
-    model = GraphLabeler(interaction="associative", learner=learner, max_passes=120)
+    model = GraphLabeler(interaction="associative", learner=learner, max_passes=300)
     with warnings.catch_warnings():
         warnings.simplefilter("error" if learner == "one_slack" else "ignore")  # solved, as far as expansions tell
         model.fit(*train)

@@ -46,9 +46,10 @@ class GraphLabeler(LearnedEstimator):
     interaction : {"auto", "associative", "full", "none"}
         What edges can express. ``associative``: neighbours tend to agree, with a strength uᵀv given by the edge
         features u ≥ 0 and the weights v ≥ 0. ``full``: a table of weights over pairs of labels for every edge feature,
-        of any sign. ``none``: the edges are ignored. ``auto``: ``full`` where the junction trees of the training
-        graphs are small, and where edges cannot ask for agreement (types with different labels, negative features);
-        else ``associative``, which is also chosen if you set a loss with margins, a learner or costs.
+        of any sign. ``none``: the edges are ignored. ``auto``: ``full`` on trees, on narrow graphs
+        whose joined nodes tend to differ, and where edges cannot ask for agreement (types with different labels,
+        negative features); else ``associative``, which is also chosen if you set a loss with margins, a learner or
+        costs.
     inference : str
         ``auto``: with two labels and associative edges the minimum cut, which is exact; with more labels α-expansion
         (``expansion``); with full tables an exact junction tree if it fits, else ``trw``, chosen anew for the graphs
@@ -60,7 +61,7 @@ class GraphLabeler(LearnedEstimator):
         Centre node features and scale them to deviation 1, as measured in training. A constant is always added.
     loss, learner, C, cost, max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`. The learner must keep weights ≥ 0 if edges are associative. By default the
-        likelihood by L-BFGS with full tables, and margins by ``one_slack`` otherwise.
+        likelihood by L-BFGS with full tables, and margins by ``one_slack`` with cuts and engines without marginals.
 
     Attributes
     ----------
@@ -136,8 +137,10 @@ class GraphLabeler(LearnedEstimator):
 
     def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
         name, tables = self.learner, getattr(self, "interaction_", self.interaction) == "full"
+        tables = tables and self.inference not in ("ad3", "branch_and_bound")  # which have no marginals
         if name is None:  # exact likelihood where there are tables, margins where there are cuts
-            name = "lbfgs" if tables else "one_slack"
+            smooth = tables if self.loss is None else make_loss(self.loss).smooth
+            name = "lbfgs" if smooth else "one_slack"
         options, limit = dict(self.learner_options or {}), self.max_passes if max_passes is None else max_passes
         learner = make_learner(name, self.C, limit, self.random_state, options)
         return learner, make_loss(self.loss, learner, usual="crf" if tables else "svm")

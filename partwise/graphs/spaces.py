@@ -112,7 +112,7 @@ def _translated(encoder: GraphEncoder, i: int, graph: AttributedGraph, factor: A
         if a.state not in classes:
             raise InputError(f"{factor} on graph {i}: label {a.state!r} of node {a.variable} is not one of {classes}")
         literals.append(a._replace(state=classes.index(a.state)))
-    return replace(factor, literals=tuple(literals))
+    return replace(factor, literals=tuple(literals), words=str(factor))  # errors speak of labels
 
 
 def pinned_states(

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument(
         "--interaction", choices=("auto", "associative", "full", "none"), default="auto",
-        help="what edges can express (default: auto, full tables on narrow graphs, else agreement of neighbours)",
+        help="what edges can express (default: auto, full tables on trees, else agreement of neighbours)",
     )  # fmt: skip
     group.add_argument("--inference", metavar="NAME", default="auto", help="(default: auto)")
     add_learning(

@@ -69,6 +69,7 @@ class Hard:
     budget: int = 0
     allowed: NDArray[np.uint8] | None = None
     name: str = ""
+    words: str = ""  # what errors call it, if not by its states
 
     def holds(self, states: Mapping[int, int]) -> bool:
         """Whether the condition holds for {variable: state}.
@@ -92,11 +93,17 @@ class Hard:
         }[self.kind]
 
     def __str__(self) -> str:
-        words = ", ".join(
+        if self.words:
+            return self.words
+        literals = self.literals
+        if self.name == "implies":  # stored as a clause: some(¬conditions, conclusion)
+            literals = (*map(negated, literals[:-1]), literals[-1])
+        parts = [
             ("not " if a.negated else "")
             + (f"x{a.variable}" if self.allowed is not None else f"x{a.variable}={a.state}")
-            for a in self.literals
-        )
+            for a in literals
+        ]
+        words = ", ".join(parts) if self.name != "implies" else f"{' and '.join(parts[:-1])} → {parts[-1]}"
         return f"{self.name}({words}{f'; {self.budget}' if self.kind == logic.BUDGET else ''})"
 
 
@@ -132,6 +139,11 @@ def implies(conditions: Any, conclusion: Any) -> Hard:
     """All conditions true → the conclusion is true: some(¬conditions, conclusion).
 
     ``conditions`` is a list of literals, or one.
+
+    Examples
+    --------
+    >>> print(implies([0, negated(2)], (1, 3)))
+    implies(x0=1 and not x2=1 → x1=3)
     """
     given = conditions if isinstance(conditions, list) else [conditions]
     found = (*map(negated, given), literal(conclusion))
