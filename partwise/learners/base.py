@@ -311,8 +311,11 @@ class _Bound:
         elif not problem.bounded:
             note = f"the {problem.loss.oracle} oracle may overlook outputs and has no bound: the objective is unknown"
         elif objective is not None:
-            missing = float(problem.upper_losses(theta).sum() - problem.losses(theta).sum())
-            known["objective"] = objective + max(missing, 0.0) / problem.m
+            upper, domain = float(problem.upper_losses(theta).sum()), getattr(self.learner, "domain", None)
+            if domain is None:
+                known["objective"] = objective + max(upper - float(problem.losses(theta).sum()), 0.0) / problem.m
+            else:  # the objective is Ω(θ) and these losses, which saves a call of every oracle
+                known["objective"] = max(objective, (domain(problem).cost(theta) + upper) / problem.m)
         if known.get("converged"):
             gap = np.inf
             if known["objective"] is not None:
