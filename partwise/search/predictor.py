@@ -180,5 +180,5 @@ class SearchPredictor(SearchedEstimator):
 def _share(found: Sequence[Any], right: Sequence[Any]) -> float:
     right = as_list(right)
     if len(found) != len(right) or len(found) == 0:
-        raise InputError(f"X has {len(found)} inputs and y {len(right)}; expected as many, at least one")
+        raise InputError(f"X has {len(found)} inputs but y has {len(right)}; expected equally many, at least one")
     return float(np.mean([a == b for a, b in zip(found, right, strict=True)]))
