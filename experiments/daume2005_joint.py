@@ -1,9 +1,9 @@
 """``daume2005-joint``: Table 2 of Daumé & Marcu (2005), tags and chunks of CoNLL-2000 at once, from the words alone.
 
-The paper used lists of names, places and abbreviations; here nothing but the training sentences is used, and a
-dictionary of tags made from them. The mode and the ten passes of the first row were chosen on the last tenth of the
-training data, where eight were tried; templates and contexts on the last 1,500 training sentences, trained on the first
-4,000; the passes of the other rows are carried over. Times are CPU seconds of one core.
+The paper used lists of names, places and abbreviations; here nothing but the training sentences is used: dictionaries
+made from them, and two chains, trained on them by cross-validation, that guess tags and chunk tags for the search to
+read. Features and settings were chosen with beam 5 on the first 4,000 training sentences, tested on the others. Updates
+subtract the nodes that are ahead of the y-good one. Times are CPU seconds of one core, of the chains too.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ PAPER = {
 
 
 def cells(context: Context) -> list[dict[str, Any]]:
-    passes = 2 if context.quick else 14
-    best = {"update": "alma", "mode": "max_violation", "beam": 10, "passes": 2 if context.quick else 10}
-    pairs = [(10, "alma")] + [(beam, u) for beam in BEAMS for u in PAPER if (beam, u) != (10, "alma")]
-    return [best, *({"update": update, "beam": beam, "passes": passes} for beam, update in pairs)]
+    rest = {"rivals": "ahead", "margin_scale": 10.0, "passes": 2 if context.quick else 10}
+    pairs = [(10, "alma")] + [(beam, u) for u in PAPER for beam in BEAMS if (beam, u) != (10, "alma")]
+    return [{"update": update, "beam": beam, **rest} for beam, update in pairs]
 
 
 def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -42,7 +41,7 @@ def table(cells: list[Cell], context: Context) -> str:
     for cell in sorted(cells, key=lambda cell: (cell.settings["update"], cell.settings["beam"]), reverse=False):
         s, r = cell.settings, cell.result
         paper = PAPER[s["update"]][s["beam"]]
-        name = f"LaSO-{s['update'][0].upper()} {s['beam']}" + (", max violation" if "mode" in s else "")
+        name = f"LaSO-{s['update'][0].upper()} {s['beam']}"
         rows.append([
             name, r["passes"], f"{r['training']:.0f}", f"{r['testing']:.1f}",
             *(f"{100 * r[key]:.2f}" for key in ("tag", "chunk", "joint", "f1")),
@@ -56,8 +55,7 @@ def table(cells: list[Cell], context: Context) -> str:
 def draw(figure: Any, cells: list[Cell], context: Context) -> None:
     axes = figure.subplots()
     for update in PAPER:
-        plain = [c for c in cells if c.settings["update"] == update and "mode" not in c.settings]
-        here = sorted((c.settings["beam"], 100 * c.result["f1"]) for c in plain)
+        here = sorted((c.settings["beam"], 100 * c.result["f1"]) for c in cells if c.settings["update"] == update)
         axes.plot([beam for beam, _ in here], [f1 for _, f1 in here], "o-", label=f"{update}, here")
         if not context.quick:
             axes.plot(BEAMS, [PAPER[update][beam][1] for beam in BEAMS], "x:", label=f"{update}, paper")

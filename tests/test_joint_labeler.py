@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from partwise import load_model
-from partwise.data.columns import encode
+from partwise.data.columns import Columns, encode
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.learners.laso._beam import decode
 from partwise.sequences.sample import load_sample
 from partwise.sequences.segmentation.dictionary import TagDictionary
+from partwise.sequences.segmentation.guesses import FirstGuesses
 from partwise.sequences.segmentation.joint import JointLabeler
 
 
@@ -69,6 +70,7 @@ def test_mistakes(data: Any) -> None:
         JointLabeler().fit(words, (tags, [row[:-1] for row in chunks]))
     for settings, expected in [
         ({"frequent": 0}, "at least 1"),
+        ({"closed": 0}, "'closed' parameter of JointLabeler must be at least 1"),
         ({"folds": 1}, "at least 2"),
         ({"hash_bits": 30}, "from 4 to 24"),
     ]:
@@ -101,12 +103,55 @@ def test_the_dictionary() -> None:
         TagDictionary.from_state({**state, "counts": state["counts"][:-1]}, 3, 4)
 
 
+def test_which_tags_a_word_may_have() -> None:
+    """Frequent words that are not seen often enough may have the tags that words with one of theirs have as well."""
+    counts = {"run": {0: 3, 1: 2}, "walk": {0: 4}, "the": {2: 90}, "odd": {3: 1}}  # NN, VB, DT, JJ
+    book = TagDictionary(counts, frequent=4)
+    assert book.near == {0: {1}, 1: {0}, 2: set(), 3: set()}
+    assert [book.allowed(word, closed=50) for word in ("run", "walk", "the", "odd", "new")] == [
+        [0, 1], [0, 1], [2], [3], [3],
+    ]  # fmt: skip
+    assert book.allowed("walk", closed=4) == [0]
+
+
+def test_what_known_words_say_of_others() -> None:
+    names = ["NN", "NNS", "VB", "VBD", "JJ"]
+    counts = {"boost": {2: 3, 0: 1}, "rise": {0: 2}, "quarters": {1: 1}, "boosted": {3: 2}, "happy": {4: 1}}
+    book = TagDictionary(counts, frequent=2)
+    words = ("boosts", "Boosts", "rising", "third-quarters", "one-way", "unhappy", "zebra", "boost")
+    assert [book.stem(word, names) for word in words] == [
+        "VB+s", "VB+s", "NN+ing", "-NNS", "-?", "un+JJ", "-", "-",
+    ]  # fmt: skip
+    assert [book.forms(word, names) for word in ("boost", "Boost", "quarter", "rise")] == ["VBD", "VBD", "NNS", "-"]
+
+
 def test_training_words_are_looked_up_in_the_other_folds() -> None:
     """A word that only one fold has is as unknown there as a new one; later it is known."""
     X = [["the", "cat"], ["the", "dog"]]
-    model = JointLabeler(folds=2, frequent=1, hash_bits=6)
+    model = JointLabeler(folds=2, frequent=1, hash_bits=6, guesses=False)
     model.training(X, ([["DT", "NN"], ["DT", "NN"]], [["B-NP", "I-NP"], ["B-NP", "I-NP"]]))
     words = encode(X)
-    gold = np.array([0, 1, 0, 1])
-    assert model._columns(words, gold)[0].column("seen") == [["DT", "?"], ["DT", "?"]]
-    assert model._columns(words, None)[0].column("seen") == [["DT", "NN"], ["DT", "NN"]]
+    both = np.array([0, 1, 0, 1]), np.array([0, 1, 0, 1])
+    training = model._columns(words, model._other_folds(words, both, np.array([0, 1])))
+    assert training.column("seen") == [["DT", "?"], ["DT", "?"]]
+    assert training.column("role") == [["B-NP", "?"], ["B-NP", "?"]]
+    later = model._columns(words, [(slice(None), model.dictionary_, model.roles_)])
+    assert later.column("seen") == [["DT", "NN"], ["DT", "NN"]]
+
+
+def test_guesses_come_from_the_other_folds() -> None:
+    """A fold is guessed by chains that have not seen it: the one sentence with another labelling does not know it."""
+    sentences = [["a", "b"], ["a", "b"], ["a", "b"]]
+    columns = Columns.from_sentences({"word": sentences})
+    tags, chunks = [["X", "Y"]] * 2 + [["Y", "X"]], [["B-P", "I-P"]] * 2 + [["B-Q", "O"]]
+    guesses = FirstGuesses(("word[0]", "word[0]\npos[0]"))
+    found = guesses.fit(columns, (encode(tags), encode(chunks)), np.array([0, 0, 1]))
+    assert found.column("pos")[2] == ["X", "Y"] and found.column("chunk")[2] == ["B-P", "I-P"]
+    assert found.column("pos")[0] == ["Y", "X"]
+    new = guesses.add(columns)
+    assert new.column("pos")[2] == ["X", "Y"] and set(new.column("pos_odds")[0]) == {"X|Y", "Y|X"}
+    headers, arrays = guesses.to_state()
+    again = FirstGuesses.from_state(headers, arrays, guesses.templates).add(columns)
+    assert again.column("chunk_odds") == new.column("chunk_odds")
+    alone = guesses.fit(columns.subset([0]), (encode(tags[:1]), encode(chunks[:1])), np.array([0]))
+    assert alone.column("pos") == [["?", "?"]]

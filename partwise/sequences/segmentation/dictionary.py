@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from itertools import pairwise
+from functools import cached_property
+from itertools import permutations
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +17,12 @@ __all__ = ["TagDictionary"]
 
 #: A tag that a word has more rarely is left out of the word's class.
 SHARE = 0.05
+#: If this share of the words with a tag have another one as well, a word with the first may have the second.
+NEAR = 0.01
+#: Endings of at most this many letters are taken off a word, or added to it, in search of a word that is known.
+LONGEST = 4
+#: What is left of a word has at least this many letters.
+SHORTEST = 3
 
 
 class TagDictionary:
@@ -39,6 +45,10 @@ class TagDictionary:
                 endings[ending(word)].update(own)
         self.rare = sorted(rare)
         self.endings = {end: _first(own) for end, own in endings.items()}
+        self.longer: dict[str, set[int]] = defaultdict(set)
+        for word, own in counts.items():
+            for n in range(1, min(LONGEST, len(word) - SHORTEST) + 1):
+                self.longer[word[:-n]].add(_first(own))
 
     @classmethod
     def learn(cls, words: CodedColumn, tags: NDArray[np.int64], frequent: int, rows: Any = slice(None)) -> Self:
@@ -68,6 +78,57 @@ class TagDictionary:
         kept = sorted((tag for tag, count in own.items() if count >= SHARE * total), key=lambda tag: (-own[tag], tag))
         return "|".join(names[tag] for tag in kept) + ("~" if total < self.frequent else "")
 
+    def allowed(self, word: str, closed: int) -> list[int]:
+        """The tags that a word may have: of one seen ``closed`` times those that it had, of one seen less often those
+        that words with one of its tags had as well, of a rare one those that rare words had."""
+        own = self.counts.get(word, {})
+        total = sum(own.values())
+        if total < self.frequent:
+            return self.rare
+        return sorted(own) if total >= closed else sorted(set(own).union(*(self.near[tag] for tag in own)))
+
+    @cached_property
+    def near(self) -> dict[int, set[int]]:
+        """Tags that the frequent words with a tag have as well, a share of NEAR of them at least."""
+        single: Counter[int] = Counter()
+        pairs: Counter[tuple[int, int]] = Counter()
+        for own in self.counts.values():
+            if sum(own.values()) >= self.frequent:
+                single.update(own)
+                pairs.update(permutations(own, 2))
+        found: dict[int, set[int]] = {tag: set() for own in self.counts.values() for tag in own}
+        for (a, b), times in pairs.items():
+            if times >= NEAR * single[a]:
+                found[a].add(b)
+        return found
+
+    def stem(self, word: str, names: list[str]) -> str:
+        """The usual tag of the longest known word that is left when an ending is taken off, with the ending.
+
+        An e may have been lost before the ending. Of words with a hyphen, the tag of what follows the last hyphen; of
+        others without such a stem, that of what follows the shortest beginning that leaves a known word. Else ``-``.
+        """
+        head, hyphen, tail = word.rpartition("-")
+        if hyphen and head and tail:
+            own = self.counts.get(tail)
+            return "-" + (names[_first(own)] if own else "?")
+        low = word.lower()
+        for n in range(1, min(LONGEST, len(word) - SHORTEST) + 1):
+            for stem in (word[:-n], low[:-n], low[:-n] + "e"):
+                own = self.counts.get(stem)
+                if own is not None and stem != low:
+                    return f"{names[_first(own)]}+{low[-n:]}"
+        for n in range(2, min(LONGEST, len(word) - SHORTEST) + 1):
+            own = self.counts.get(low[n:])
+            if own is not None:
+                return f"{low[:n]}+{names[_first(own)]}"
+        return "-"
+
+    def forms(self, word: str, names: list[str]) -> str:
+        """The usual tags of the known words that are this one with an ending, sorted; ``-`` if there are none."""
+        found = self.longer.get(word) or self.longer.get(word.lower())
+        return "|".join(names[tag] for tag in sorted(found)) if found else "-"
+
     # storage
 
     def to_state(self) -> dict[str, Any]:
@@ -94,14 +155,10 @@ def ending(word: str) -> str:
     return kind + word[-3:].lower()
 
 
-def folds(offsets: NDArray[np.int64], n: int) -> Iterable[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """(tokens of a fold, tokens of the others) for n folds of neighbouring sentences."""
-    sentences = len(offsets) - 1
-    edges = offsets[np.linspace(0, sentences, min(n, sentences) + 1).astype(np.int64)]
-    for start, stop in pairwise(edges.tolist()):
-        inside = np.zeros(int(offsets[-1]), np.bool_)
-        inside[start:stop] = True
-        yield inside, ~inside
+def fold_of(sentences: int, n: int) -> NDArray[np.int64]:
+    """The fold of every sentence: n folds of neighbours, or one sentence each if there are fewer."""
+    edges = np.linspace(0, sentences, min(n, sentences) + 1).astype(np.int64)
+    return np.repeat(np.arange(len(edges) - 1), np.diff(edges))
 
 
 def _first(own: dict[int, int]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +24,14 @@ from partwise.sequences.segmentation._joint_kernels import (
     JointSearch,
     best_tags,
 )
-from partwise.sequences.segmentation.dictionary import TagDictionary, folds
+from partwise.sequences.segmentation._joint_templates import (
+    CHUNK_TEMPLATES,
+    FIRST_CHUNK_TEMPLATES,
+    FIRST_TAG_TEMPLATES,
+    TAG_TEMPLATES,
+)
+from partwise.sequences.segmentation.dictionary import TagDictionary, fold_of
+from partwise.sequences.segmentation.guesses import FirstGuesses
 from partwise.sequences.tags import legal_transitions
 from partwise.sequences.tokens import token_accuracy
 from partwise.sequences.weights import rows_from_state, rows_to_state
@@ -33,62 +40,8 @@ __all__ = ["JointLabeler"]
 
 Floats = NDArray[np.float64]
 
-TAG_TEMPLATES = """\
-bias
-word[-2..2]
-lower(word)[0]
-word[-1..1 pairs]
-prefix(word,1..4)[0]
-suffix(word,1..5)[0]
-suffix(word,2..3)[-1,1]
-shape(word)[-1..1]
-has_hyphen(word)[0]
-has_digit(word)[0]
-usual[-2..2]
-usual[-1..1 pairs]
-usual[-1..1 triples]
-usual[1] usual[2]
-word[0] usual[1]
-word[0] usual[-1]
-seen[-2..3]
-seen[-1..1 pairs]
-seen[0] seen[1] seen[2]
-lower[0]
-seen[0] lower[0]
-seen[0] first
-seen[0] suffix(word,2..3)[0]
-word[0] seen[1]
-seen[0] word[-1,1]
-lower[0] first short_shape(word)[0]
-short_shape(word)[0] suffix(word,3)[0]
-"""
-
-CHUNK_TEMPLATES = """\
-bias
-word[-2..2]
-lower(word)[-1..1]
-word[-1..1 pairs]
-suffix(word,1..3)[0]
-prefix(word,1..3)[0]
-shape(word)[-1..1]
-usual[-2..3]
-usual[-2..2 pairs]
-usual[-2..2 triples]
-usual[1] usual[2] usual[3]
-word[0] usual[-1,1]
-word[1] usual[0]
-word[-1] usual[0]
-seen[-2..3]
-seen[-1..2 pairs]
-seen[0..2 triples]
-word[0] seen[1]
-word[0] seen[1] seen[2]
-word[-3,3]
-word[-1] word[1]
-word[0] word[1] usual[2]
-word[-1] usual[0] usual[1]
-suffix(word,2..3)[-1,1]
-"""
+#: What dictionaries say of a word: columns for the templates.
+LOOKED_UP = ("seen", "lower", "stem", "forms", "role")
 
 
 class JointLabeler(SearchedEstimator):
@@ -96,27 +49,34 @@ class JointLabeler(SearchedEstimator):
 
     ``fit`` takes sentences of words and (tags, chunk tags in IOB2). A state is a sentence tagged so far, an operator
     gives the next word a tag and a chunk tag, and I-X only follows B-X or I-X. Besides its form, what is known of a
-    word comes from a dictionary of the training data: the tags it had there (the only ones it may have, if it was seen
-    ``frequent`` times), and the most usual of them, or that of its ending if it is unknown. In training, a word
-    is looked up in the dictionary of the other folds, so that as many words are unknown in training as in new text.
+    word comes from dictionaries of the training data, and two chains (CRFs) guess the tags and chunk tags of whole sentences
+    before the search begins, so that it knows what is likely to come. Both are made by cross-validation: a training
+    sentence is looked up in the dictionary of the other folds, and its guesses come from chains that were trained on
+    them. So words are as often unknown and guesses as often wrong in training as in new text.
 
     Parameters
     ----------
     tag_templates, chunk_templates : templates
-        On the columns ``word``, ``usual`` (the usual tag), ``seen`` (all tags of the word, commonest first, with ``~``
-        if it is rare; ``?`` if unknown) and ``lower`` (the same of the word in lower case).
+        On the columns ``word``; ``usual`` (the usual tag of the word or of its ending), ``seen`` (all tags of the word,
+        commonest first, with ``~`` if it is rare; ``?`` if unknown), ``lower`` (the same of the word in lower case),
+        ``stem`` and ``forms`` (tags of known words that are this one with an ending less or more), ``role`` (the chunk
+        tags of the word); and if there are guesses, ``pos`` and ``chunk`` (the guessed tags) and ``pos_odds`` and
+        ``chunk_odds`` (all that are plausible, most probable first).
     frequent : int
         A word seen less often is rare: it may have every tag that rare words have.
+    closed : int
+        A word seen so often may only have the tags that it had; one seen less often also those that other words with
+        one of its tags have.
+    guesses : bool
+        Whether chains guess first.
     folds : int
-        How many dictionaries the training sentences are looked up in.
+        Parts of the cross-validation.
     min_count : int
         Attributes seen less often are dropped.
     hash_bits : int
-        The table of words with tags has 2^bits rows, that of histories 2^(bits + 3) weights.
-    mode : str
-        By default, updates at the largest violation, which learns faster here than continuing after an error
-        (chosen on held-out sentences of CoNLL-2000).
-    beam, update, alpha, average, max_passes, patience, learner_options, random_state, n_jobs, verbose
+        The table of words with tags has 2^bits rows, that of histories 2^(bits + 4) weights.
+    beam, update, mode, rivals, alpha, margin_scale, average
+    max_passes, patience, learner_options, random_state, n_jobs, verbose
         As in :class:`~partwise.sequences.segmentation.search_labeler.SearchLabeler`.
 
     Examples
@@ -137,13 +97,17 @@ class JointLabeler(SearchedEstimator):
         tag_templates: str = TAG_TEMPLATES,
         chunk_templates: str = CHUNK_TEMPLATES,
         frequent: int = 4,
+        closed: int = 50,
+        guesses: bool = True,
         folds: int = 8,
         min_count: int = 1,
-        hash_bits: int = 17,
+        hash_bits: int = 18,
         beam: int = 10,
         update: str = "alma",
-        mode: str = "max_violation",
+        mode: str = "laso",
+        rivals: str = "ahead",
         alpha: float = 0.9,
+        margin_scale: float | None = 10.0,
         average: bool = True,
         max_passes: int = 10,
         patience: int | None = None,
@@ -155,13 +119,17 @@ class JointLabeler(SearchedEstimator):
         self.tag_templates = tag_templates
         self.chunk_templates = chunk_templates
         self.frequent = frequent
+        self.closed = closed
+        self.guesses = guesses
         self.folds = folds
         self.min_count = min_count
         self.hash_bits = hash_bits
         self.beam = beam
         self.update = update
         self.mode = mode
+        self.rivals = rivals
         self.alpha = alpha
+        self.margin_scale = margin_scale
         self.average = average
         self.max_passes: Any = max_passes
         self.patience = patience
@@ -173,6 +141,8 @@ class JointLabeler(SearchedEstimator):
     def check_settings(self) -> None:
         if not self.frequent >= 1:
             raise ParameterError("frequent", "JointLabeler", "at least 1", self.frequent)
+        if not self.closed >= 1:
+            raise ParameterError("closed", "JointLabeler", "at least 1", self.closed)
         if not self.folds >= 2:
             raise ParameterError("folds", "JointLabeler", "at least 2", self.folds)
         if not 4 <= self.hash_bits <= 24:
@@ -183,15 +153,20 @@ class JointLabeler(SearchedEstimator):
         return self.training(X, y)
 
     def training(self, X: Any, y: tuple[Any, Any]) -> PackedSearch:
-        """What the learner is to solve: fixes tags, words, attributes and the layout of θ."""
+        """What the learner is to solve: fixes tags, words, attributes and the layout of θ; trains the chains."""
         words, tags, chunks = (encode(column) for column in (_words(X), *_both(y)))
         for name, column in (("tags", tags), ("chunk tags", chunks)):
             if not np.array_equal(column.offsets, words.offsets):
                 raise InputError(f"the number of {name} differs from the number of words in some sentence")
         self.tags_, tag_codes = _sorted_codes(tags)
         self.chunks_, chunk_codes = _sorted_codes(chunks)
-        self.dictionary_ = TagDictionary.learn(words, tag_codes, self.frequent)
-        columns, classes = self._columns(words, tag_codes)
+        both = (tag_codes, chunk_codes)
+        self.dictionary_, self.roles_ = (TagDictionary.learn(words, codes, self.frequent) for codes in both)
+        parts = fold_of(len(words.offsets) - 1, self.folds)
+        columns = self._columns(words, self._other_folds(words, both, parts))
+        if self.guesses:
+            self.guesses_ = FirstGuesses((FIRST_TAG_TEMPLATES, FIRST_CHUNK_TEMPLATES))
+            columns = self.guesses_.fit(columns, (tags, chunks), parts)
         self.encoders_ = [
             make_encoder(columns, text, None, self.min_count, None)
             for text in (self.tag_templates, self.chunk_templates)
@@ -204,33 +179,44 @@ class JointLabeler(SearchedEstimator):
         ]
         self.layouts_[1].base = self.layouts_[0].dim
         gold = tag_codes * len(self.chunks_) + chunk_codes
-        return PackedSearch(self._search(words, classes, rows, gold), int(self._bases()[-1]), len(words.offsets) - 1)
+        return PackedSearch(self._search(words, columns, rows, gold), int(self._bases()[-1]), len(words.offsets) - 1)
 
-    def _columns(self, words: CodedColumn, tags: NDArray[np.int64] | None) -> tuple[Columns, NDArray[np.int32]]:
-        """(columns for the templates, class of every word); with tags, those of training, from the other folds."""
-        codes = words.codes
-        rows = [(np.ones(len(codes), np.bool_), self.dictionary_)]
-        if tags is not None:
-            parts = folds(words.offsets, self.folds)
-            rows = [(inside, TagDictionary.learn(words, tags, self.frequent, others)) for inside, others in parts]
-        names, lower = [*self.tags_, "?"], [word.lower() for word in words.vocab]
-        classes = np.empty(len(codes), np.int32)
-        text = np.empty((2, len(codes)), object)
-        for inside, dictionary in rows:
-            here = np.unique(codes[inside])
-            usual, own, small = np.empty(len(words.vocab), np.int32), *np.empty((2, len(words.vocab)), object)
-            for code in here.tolist():
+    def _other_folds(
+        self, words: CodedColumn, both: tuple[NDArray[np.int64], NDArray[np.int64]], parts: NDArray[np.int64]
+    ) -> Iterable[tuple[Any, TagDictionary, TagDictionary]]:
+        """(tokens of a fold, the two dictionaries of the other folds) for every fold."""
+        tokens = np.repeat(parts, np.diff(words.offsets))
+        for part in np.unique(parts):
+            others = tokens != part
+            tags, roles = (TagDictionary.learn(words, codes, self.frequent, others) for codes in both)
+            yield ~others, tags, roles
+
+    def _columns(self, words: CodedColumn, books: Iterable[tuple[Any, TagDictionary, TagDictionary]]) -> Columns:
+        """Words and what dictionaries say of them, each of the tokens that it is for."""
+        codes, names = words.codes, [*self.tags_, "?"]
+        usual = np.empty(len(codes), np.int32)
+        text = np.empty((len(LOOKED_UP), len(codes)), object)
+        for inside, tags, roles in books:
+            tag, values = np.empty(len(words.vocab), np.int32), np.empty((len(LOOKED_UP), len(words.vocab)), object)
+            for code in np.unique(codes[inside]).tolist():
                 word = words.vocab[code]
-                tag = dictionary.usual(word)
-                usual[code] = tag if tag >= 0 else len(self.tags_)
-                own[code] = dictionary.tag_class(word, self.tags_)
-                small[code] = dictionary.tag_class(lower[code], self.tags_)
-            classes[inside] = usual[codes[inside]]
-            text[0, inside], text[1, inside] = own[codes[inside]], small[codes[inside]]
-        columns = {"word": words.to_lists(), "usual": CodedColumn(classes, names, words.offsets).to_lists()}
-        for name, values in zip(("seen", "lower"), text.tolist(), strict=True):
-            columns[name] = [values[start:stop] for start, stop in pairwise(words.offsets.tolist())]
-        return Columns.from_sentences(columns), classes
+                tag[code] = tags.usual(word) % len(names)  # −1 is the last
+                values[:, code] = (
+                    tags.tag_class(word, names), tags.tag_class(word.lower(), names), tags.stem(word, names),
+                    tags.forms(word, names), roles.tag_class(word, self.chunks_),
+                )  # fmt: skip
+            usual[inside] = tag[codes[inside]]
+            text[:, inside] = values[:, codes[inside]]
+        columns = {"word": words.to_lists(), "usual": CodedColumn(usual, names, words.offsets).to_lists()}
+        for name, found in zip(LOOKED_UP, text.tolist(), strict=True):
+            columns[name] = [found[start:stop] for start, stop in pairwise(words.offsets.tolist())]
+        return Columns.from_sentences(columns)
+
+    def _classes(self, columns: Columns) -> NDArray[np.int32]:
+        """The guessed tag of every word, or the usual one if nothing was guessed."""
+        number = {tag: code for code, tag in enumerate(self.tags_)}
+        guess = columns.coded("pos" if self.guesses else "usual")
+        return np.array([number.get(tag, len(self.tags_)) for tag in guess.vocab], np.int32)[guess.codes]
 
     def _bases(self) -> NDArray[np.int64]:
         """Where the weights of each context begin, and where the last ends; the order is that of ``contexts``."""
@@ -239,16 +225,14 @@ class JointLabeler(SearchedEstimator):
         hashed = 1 << self.hash_bits
         rows = [n, n * u, n * u * u, hashed, 0, 0, c1, c1 * n, t1 * n, t1 * t1 * n, c1 * t1 * n, t1 * n * u, c1 * n * u,
                 c1 * c1, c1 * c1 * n, t1 * t1, t1 * t1 * t1, c1 * c1 * n]  # fmt: skip
-        sizes = [size * c for size in rows] + [1 << (self.hash_bits + 3)]
+        sizes = [size * c for size in rows] + [1 << (self.hash_bits + 4)]
         bases = np.append(0, np.cumsum(sizes)).astype(np.int64) + self.layouts_[0].dim + self.layouts_[1].dim
         bases[4:6] = bases[3]  # one table for all words with tags
         return bases
 
-    def _search(
-        self, words: CodedColumn, classes: NDArray[np.int32], rows: list[Any], gold: NDArray[np.int64]
-    ) -> JointSearch:
+    def _search(self, words: CodedColumn, columns: Columns, rows: list[Any], gold: NDArray[np.int64]) -> JointSearch:
         known = {word: number for number, word in enumerate(self.dictionary_.known())}
-        lists = [sorted(self.dictionary_.counts[word]) for word in known]
+        lists = [self.dictionary_.allowed(word, self.closed) for word in known]
         lists.append(self.dictionary_.rare or list(range(len(self.tags_))))
         numbers = np.array([known.get(word, -1) for word in words.vocab], np.int32)
         packed: Any = [layout.pack(part.matrix) for layout, part in zip(self.layouts_, rows, strict=True)]
@@ -260,7 +244,7 @@ class JointLabeler(SearchedEstimator):
         bases = self._bases()
         return JointSearch(
             words.offsets, packed[0], packed[1], bases[: CONTEXTS + 1], len(self.tags_) + 1,
-            (1 << self.hash_bits) - 1, (1 << (self.hash_bits + 3)) - 1, classes, number,
+            (1 << self.hash_bits) - 1, (1 << (self.hash_bits + 4)) - 1, self._classes(columns), number,
             np.where(number < 0, len(lists) - 1, number).astype(np.int32),
             np.append(0, np.cumsum([len(row) for row in lists])).astype(np.int64),
             np.concatenate([np.array(row, np.int32) for row in lists]),
@@ -274,10 +258,11 @@ class JointLabeler(SearchedEstimator):
     def _decode(self, X: Any) -> Callable[[Floats, int], tuple[CodedColumn, CodedColumn]]:
         """(θ, beam) → (tags, chunk tags) of sentences that are encoded once."""
         words = encode(_words(X))
-        columns, classes = self._columns(words, None)
-        search = self._search(
-            words, classes, [encoder.transform(columns) for encoder in self.encoders_], np.zeros(0, np.int64)
-        )
+        columns = self._columns(words, [(slice(None), self.dictionary_, self.roles_)])
+        if self.guesses:
+            columns = self.guesses_.add(columns)
+        rows = [encoder.transform(columns) for encoder in self.encoders_]
+        search = self._search(words, columns, rows, np.zeros(0, np.int64))
         n = len(words.offsets) - 1
 
         def decode(theta: Floats, beam: int) -> tuple[CodedColumn, CodedColumn]:
@@ -324,9 +309,12 @@ class JointLabeler(SearchedEstimator):
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         header: dict[str, Any] = {
-            "tags": self.tags_, "chunks": self.chunks_, "dictionary": self.dictionary_.to_state(), "rows": [],
+            "tags": self.tags_, "chunks": self.chunks_, "dictionary": self.dictionary_.to_state(),
+            "roles": self.roles_.to_state(), "rows": [],
         }  # fmt: skip
         arrays: dict[str, NDArray[Any]] = {}
+        if self.guesses:
+            header["guesses"], arrays = self.guesses_.to_state()
         for k, (encoder, layout) in enumerate(zip(self.encoders_, self.layouts_, strict=True)):
             own, found = rows_to_state(encoder, layout)
             header["rows"].append(own)
@@ -336,6 +324,10 @@ class JointLabeler(SearchedEstimator):
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.tags_, self.chunks_ = list(map(str, header["tags"])), list(map(str, header["chunks"]))
         self.dictionary_ = TagDictionary.from_state(header["dictionary"], self.frequent, len(self.tags_))
+        self.roles_ = TagDictionary.from_state(header["roles"], self.frequent, len(self.chunks_))
+        if self.guesses:
+            templates = FIRST_TAG_TEMPLATES, FIRST_CHUNK_TEMPLATES
+            self.guesses_ = FirstGuesses.from_state(header["guesses"], arrays, templates)
         self.encoders_, self.layouts_ = [], []
         for k, n_labels in enumerate((len(self.tags_), len(self.chunks_))):
             own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
