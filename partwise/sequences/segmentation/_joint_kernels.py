@@ -34,14 +34,15 @@ from partwise.sequences.segmentation._chunk_kernels import row_features
 from partwise.sequences.segmentation._keys import key_of
 
 #: Contexts that select a row of chunk tags, and those that select the weight of a tag alone.
-WORD_CONTEXTS, CONTEXTS, TAG_CONTEXTS, CLOSE_CONTEXTS = 6, 18, 24, 9
+WORD_CONTEXTS, CONTEXTS, TAG_CONTEXTS, CLOSE_CONTEXTS = 6, 18, 24, 19
 
 
 class JointSearch(NamedTuple):
     """Inputs to tag and chunk.
 
     A state is (words done, the last three tags, the last two chunk tags, the tags of the chunk so far, the same after
-    the tag before it, its words, its length, the type of the chunk before); tags and words of chunks are hashed.
+    the tag before it, its words, its length, the type of the chunk before, the tag and the word before the chunk, its
+    first tag, its first word); tags and words of chunks are hashed.
     """
 
     offsets: NDArray[np.int64]
@@ -185,19 +186,36 @@ def close_contexts(problem, i, state, tag, places):
     places[TAG_CONTEXTS + 6] = key_of(46, kind, tag1, word, tag) & mask
     places[TAG_CONTEXTS + 7] = key_of(47, kind, length, 0, 0) & mask
     places[TAG_CONTEXTS + 8] = key_of(48, kind, before, tag, 0) & mask
+    tag0, word0, first, first_word = np.int64(state[11]), np.int64(state[12]), np.int64(state[13]), np.int64(state[14])
+    u1 = np.int64(problem.classes[at + 1]) if at + 1 < problem.offsets[i + 1] else np.int64(problem.n_classes)
+    places[TAG_CONTEXTS + 9] = key_of(49, kind, tag0, tag, length) & mask
+    places[TAG_CONTEXTS + 10] = key_of(50, kind, word0, word, 0) & mask
+    places[TAG_CONTEXTS + 11] = key_of(51, kind, words, word, 0) & mask
+    places[TAG_CONTEXTS + 12] = key_of(52, kind, word0, words, 0) & mask
+    places[TAG_CONTEXTS + 13] = key_of(53, kind, first, tag1, length) & mask
+    places[TAG_CONTEXTS + 14] = key_of(54, kind, first_word, word1, 0) & mask
+    places[TAG_CONTEXTS + 15] = key_of(55, kind, np.int64(state[10]), whole, 0) & mask
+    places[TAG_CONTEXTS + 16] = key_of(56, kind, whole, word1, 0) & mask
+    places[TAG_CONTEXTS + 17] = key_of(57, kind, whole, word, 0) & mask
+    places[TAG_CONTEXTS + 18] = key_of(58, kind, whole, tag, u1) & mask
     for k in range(TAG_CONTEXTS, TAG_CONTEXTS + CLOSE_CONTEXTS):
         places[k] += problem.bases[CONTEXTS]
     if words == -1:
-        places[TAG_CONTEXTS + 3] = -1
+        places[TAG_CONTEXTS + 3] = places[TAG_CONTEXTS + 11] = places[TAG_CONTEXTS + 12] = -1
     if word1 == -1:
-        places[TAG_CONTEXTS + 5] = -1
+        places[TAG_CONTEXTS + 5] = places[TAG_CONTEXTS + 14] = places[TAG_CONTEXTS + 16] = -1
     if word == -1:
-        places[TAG_CONTEXTS + 6] = -1
+        places[TAG_CONTEXTS + 6] = places[TAG_CONTEXTS + 10] = places[TAG_CONTEXTS + 11] = -1
+        places[TAG_CONTEXTS + 17] = -1
+    if word0 == -1:
+        places[TAG_CONTEXTS + 10] = places[TAG_CONTEXTS + 12] = -1
+    if first_word == -1:
+        places[TAG_CONTEXTS + 14] = -1
 
 
 @state_size.register(JointSearch)
 def _(problem):
-    return 11
+    return 15
 
 
 @most_actions.register(JointSearch)
@@ -234,6 +252,7 @@ def _(problem, i, state):
     state[4] = state[5] = problem.chunk_rows.n_outputs
     state[6] = state[7] = state[8] = state[9] = 0
     state[10] = problem.types[state[4]]
+    state[11], state[12], state[13], state[14] = n_tags, -2, n_tags, -2
 
 
 @last_level.register(JointSearch)
@@ -303,9 +322,13 @@ def _(problem, i, state, action, after):
         )
         after[8] = key_of(60, state[8], word, 0, 0) & 0x7FFFFFFF if word >= 0 and state[8] >= 0 else -1
         after[9], after[10] = state[9] + 1, state[10]
+        for k in range(11, 15):
+            after[k] = state[k]
     else:
         after[6], after[7] = after[1], key_of(61, state[1], after[1], 0, 0) & 0x7FFFFFFF
         after[8], after[9], after[10] = word, 1, problem.types[state[4]]
+        after[11], after[13], after[14] = state[1], after[1], word
+        after[12] = problem.words[problem.offsets[i] + state[0] - 1] if state[0] > 0 else -2
 
 
 @good_actions.register(JointSearch)

@@ -47,7 +47,18 @@ stem[0] suffix(word,2)[0]
 """
 
 #: The chain of chunk tags reads the guessed tags.
-FIRST_CHUNK_TEMPLATES = PRESETS["chunking"]
+FIRST_CHUNK_TEMPLATES = (
+    PRESETS["chunking"]
+    + """\
+role[-1..1]
+role[-1..1 pairs]
+seen[-1..1]
+seen[-1..1 pairs]
+word[0] pos[1] pos[2]
+pos_odds[-1..1]
+pos_odds[0] pos_odds[1]
+"""
+)
 
 TAG_TEMPLATES = (
     FIRST_TAG_TEMPLATES

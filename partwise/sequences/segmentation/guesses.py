@@ -71,7 +71,8 @@ class FirstGuesses:
     # storage
 
     def to_state(self) -> tuple[list[dict[str, Any]], dict[str, NDArray[Any]]]:
-        headers, arrays = [], {}
+        headers: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray[Any]] = {}
         for k, chain in enumerate(self.chains):
             header, own = chain.to_state()
             headers.append(header)
