@@ -32,8 +32,7 @@ PAPER = [
 
 def cells(context: Context) -> list[dict[str, Any]]:
     beams = (1, 5) if context.quick else BEAMS
-    rest = {"rivals": "ahead", "margin_scale": 10.0, "passes": 2 if context.quick else 10}
-    return [{"update": "alma", "beam": beam, **rest} for beam in beams]
+    return [{"update": "alma", "beam": beam, "passes": 2 if context.quick else 14} for beam in beams]
 
 
 def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:

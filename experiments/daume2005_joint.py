@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from _chunks import NEEDS
-from _joint import scores, train
+from _joint import part, scores, train
 
 from partwise.experiment import Cell, Context, markdown_table, register
 
@@ -48,8 +48,7 @@ def table(cells: list[Cell], context: Context) -> str:
             None if context.quick else f"{paper[0]}, {paper[1]}",
         ])  # fmt: skip
     head = ["model", "passes", "training, s", "test, s", "tags", "chunk tags", "both", "F1", "paper: tags, F1"]
-    shown = markdown_table(head, rows)
-    return "Quick variant: the embedded sample.\n\n" + shown if context.quick else shown
+    return part(context) + markdown_table(head, rows)
 
 
 def draw(figure: Any, cells: list[Cell], context: Context) -> None:

@@ -266,7 +266,7 @@ def _(problem, i, state, action):
 
 
 @expand.register(JointSearch)
-def _(problem, i, theta, cache, state, so_far, bars, actions, gains):
+def _(problem, i, theta, cache, state, score, bars, actions, gains):
     n_tags, n_chunks = problem.tag_rows.n_outputs, problem.chunk_rows.n_outputs
     length, t = problem.offsets[i + 1] - problem.offsets[i], np.int64(state[0])
     rows, places = np.empty(CONTEXTS, np.int64), np.empty(TAG_CONTEXTS + CLOSE_CONTEXTS, np.int64)
@@ -288,15 +288,15 @@ def _(problem, i, theta, cache, state, so_far, bars, actions, gains):
         state_contexts(problem, i, state, tag, rows)
         tag_contexts(problem, i, state, tag, places)
         close_contexts(problem, i, state, tag, places)
-        score, closed = 0.0, 0.0
+        history, closed = 0.0, 0.0
         for k in range(TAG_CONTEXTS):
             if places[k] >= 0:
-                score += theta[places[k]]
+                history += theta[places[k]]
         for k in range(TAG_CONTEXTS, TAG_CONTEXTS + CLOSE_CONTEXTS):
             if places[k] >= 0:
                 closed += theta[places[k]]
         for chunk in range(n_chunks):
-            total[chunk] = cache[own + chunk] + score
+            total[chunk] = cache[own + chunk] + history
         for k in range(WORD_CONTEXTS, CONTEXTS):
             row = rows[k]
             for chunk in range(n_chunks):

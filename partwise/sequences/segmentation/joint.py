@@ -49,10 +49,10 @@ class JointLabeler(SearchedEstimator):
 
     ``fit`` takes sentences of words and (tags, chunk tags in IOB2). A state is a sentence tagged so far, an operator
     gives the next word a tag and a chunk tag, and I-X only follows B-X or I-X. Besides its form, what is known of a
-    word comes from dictionaries of the training data, and two chains (CRFs) guess the tags and chunk tags of whole sentences
-    before the search begins, so that it knows what is likely to come. Both are made by cross-validation: a training
-    sentence is looked up in the dictionary of the other folds, and its guesses come from chains that were trained on
-    them. So words are as often unknown and guesses as often wrong in training as in new text.
+    word comes from dictionaries of the training data. Two chains (CRFs) guess the tags and chunk tags of a sentence
+    before the search begins, so that it knows what is likely to come. In training, a sentence is looked up in the
+    dictionaries of the other folds and guessed by chains trained on them, so that words are as often unknown, and
+    guesses as often wrong, as in new text.
 
     Parameters
     ----------
