@@ -1,13 +1,13 @@
 """WordAligner with its defaults against its HMM and against eflomal, on the same text, in one run.
 
     python benchmarks/aligner_defaults.py [--raw 500 5000 50000] [--gold 50 100 200] [--languages es pt hi sv]
-        [--models M M+F] [--alone]
+        [--models auto L M M+F] [--alone]
 
 Hansards: raw pairs and the sentences (not the links) of the test part; gold links of the first test pairs, error rates
 on the pairs after the first 200. Other languages: the pairs of ``aligned_small`` are all there is, raw text and gold.
-``WordAligner`` runs with its defaults (C by cross-validation on the gold pairs, n-slack cutting planes); ``infeasible``
-is "nearest", since gold links are many to many. eflomal (GPL, for this race only) runs with its defaults;
-of its two directions and three ways to join them (``symmetrise``) the one of least test error is shown.
+``WordAligner`` runs with its defaults (model and C by cross-validation on the gold pairs), or with a model by name;
+``infeasible`` is then "nearest", since gold links are many to many. eflomal (GPL, for this race only) runs with its
+defaults; of its two directions and three ways to join them (``symmetrise``) the one of least test error is shown.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def race(name: str, raw: list[Any], train: Any, test: Any, sizes: list[int], mod
             gap = "" if certificate is None else f", gap {100 * certificate.gap / certificate.primal:.2f}%"
             print(
                 f"  {min(size, len(train[0]))} gold pairs, {model}: AER {100 * error:.2f} "
-                f"(C = {aligner.C_:g}; {aligner.selection_}{kept}; {seconds:.1f} CPU s{gap})",
+                f"({aligner.model_}, C = {aligner.C_:g}; {aligner.selection_}{kept}; {seconds:.1f} CPU s{gap})",
                 flush=True,
             )
 
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--raw", type=int, nargs="*", default=[500, 5000, 50_000])
     parser.add_argument("--gold", type=int, nargs="*", default=[50, 100, 200])
     parser.add_argument("--languages", nargs="*", default=["es", "pt", "hi", "sv"])
-    parser.add_argument("--models", nargs="*", default=["M", "M+F"], choices=["M", "M+F"])
+    parser.add_argument("--models", nargs="*", default=["auto"], choices=["auto", "L", "M", "M+F"])
     parser.add_argument("--alone", action="store_true", help="without eflomal")
     options = parser.parse_args()
     also = (options.models, options.alone)

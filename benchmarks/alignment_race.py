@@ -104,7 +104,7 @@ def supervised(folder: Path, test: Any, threads: int) -> list[list[tuple[int, in
     """Links of the test pairs from a WordAligner (M+F) that learns from the first ``GOLD`` of them and the text."""
     raw = read_bitext(folder / "source", folder / "target")
     generative = GenerativeAligner(also=("model1", "model2"), n_jobs=threads).fit(raw)
-    aligner = WordAligner(generative, model="M+F", learner="n_slack", C=0.1, infeasible="nearest")
+    aligner = WordAligner(generative, model="M+F", learner="n_slack", C=0.1, infeasible="nearest", gold_counts=False)
     aligner.fit(test.bitext[:GOLD], test.gold[:GOLD])
     return aligner.predict(test.bitext)
 

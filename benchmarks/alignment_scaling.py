@@ -45,7 +45,9 @@ def main() -> None:
     generative = GenerativeAligner(also=("model1", "model2")).fit(raw)
     pairs = list(raw[:5000])
     gold = [GoldLinks.of(links) for links in generative.predict(pairs)]
-    aligner = WordAligner(generative, infeasible="nearest", max_passes=2).fit(pairs[:50], gold[:50])
+    aligner = WordAligner(generative, model="M", C=0.1, infeasible="nearest", gold_counts=False, max_passes=2).fit(
+        pairs[:50], gold[:50]
+    )
     # first, while the peak of the process is still low
     print(f"joint quadratic program (clarabel)\n{'pairs':>6} {'edges':>9} {'CPU s':>9} {'MB of the process':>18}")
     for n in map(int, args.qp.split(",")):

@@ -51,7 +51,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
     given = LEARNERS[settings["learner"]]
     aligner = WordAligner(
         base, posteriors=POSTERIORS[settings["posteriors"]], learner=settings["learner"], C=1.0,
-        max_passes=settings["passes"], infeasible="nearest", **given,
+        max_passes=settings["passes"], infeasible="nearest", gold_counts=False, **given,
     )  # fmt: skip
     test_parts: list[Any] = []
     curve: list[dict[str, float]] = []

@@ -52,6 +52,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
         aligner = WordAligner(
             base, model=settings["model"], posteriors=POSTERIORS[settings["posteriors"]], false_negative=missed, C=C,
             learner="n_slack", infeasible="nearest", candidates=0.02, max_passes=settings["passes"], exact=False,
+            gold_counts=False,
         ).fit(X, y, dev=(dev_X, dev_y))  # fmt: skip
         reached = aligner.result_.trace[aligner.result_.best_step - 1].score
         if best is None or reached > best[0]:

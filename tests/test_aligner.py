@@ -136,10 +136,10 @@ def test_the_weight_of_losses_is_chosen_by_cross_validation(
 ) -> None:
     raw = GenerativeAligner().fit(train.bitext + test.bitext)
     pairs, gold = train.bitext[:40], train.gold[:40]
-    aligner = WordAligner(raw, infeasible="nearest").fit(pairs, gold)
+    aligner = WordAligner(raw, model="M", infeasible="nearest").fit(pairs, gold)
     chosen = aligner.selection_
-    assert chosen is not None and set(chosen.errors) == {0.01, 0.1, 1.0} and aligner.C_ == chosen.C
-    assert chosen.errors[chosen.C] == min(chosen.errors.values()) < chosen.generative and chosen.improves
+    assert chosen is not None and set(chosen.errors) == {("M", C) for C in (0.01, 0.1, 1.0)} and aligner.C_ == chosen.C
+    assert chosen.errors["M", chosen.C] == min(chosen.errors.values()) < chosen.generative and chosen.improves
     assert chosen.generative == alignment_scores(gold, raw.predict(pairs)).aer
     assert aligner.result_.certificate is not None and aligner.result_.certificate.relative_gap < 0.01
     same = WordAligner(raw, infeasible="nearest", C=chosen.C).fit(pairs, gold)
@@ -155,7 +155,7 @@ def test_the_weight_of_losses_is_chosen_by_cross_validation(
         rest = [i for i in range(40) if i not in held]
         part = WordAligner(raw, infeasible="nearest", C=0.1).fit([pairs[i] for i in rest], [gold[i] for i in rest])
         found |= dict(zip(held, part.predict([pairs[i] for i in held]), strict=True))
-    assert chosen.errors[0.1] == alignment_scores(gold, [found[i] for i in range(40)]).aer
+    assert chosen.errors["M", 0.1] == alignment_scores(gold, [found[i] for i in range(40)]).aer
     aligner.save(tmp_path / "a.pw")
     assert load_model(tmp_path / "a.pw").selection_ == chosen and load_model(tmp_path / "a.pw").C_ == chosen.C
 
@@ -228,19 +228,20 @@ def test_gold_that_the_model_cannot_produce() -> None:
     y = [[(0, 0)], [(0, 0), (1, 1), (1, 2), (1, 3), (2, 4)]]
     message = "gold alignment of pair 1: source word 1 has 3 links (1-1, 1-2, 1-3)"
     with pytest.raises(InputError, match=re.escape(message)) as raised:
-        WordAligner().fit(X, y)
+        WordAligner(model="M").fit(X, y)
     assert "Use a model with fertility (M+F), or infeasible='nearest'" in str(raised.value)
     with pytest.raises(InputError, match=re.escape(message)) as raised:
         WordAligner(model="M+F+Q").fit(X, y)
     assert "Use a max_fertility above 2" in str(raised.value)
     assert WordAligner(model="M+F", max_fertility=3, max_passes=20).fit(X, y).theta_.any()
     with pytest.raises(InputError, match=re.escape("target word 0 has 2 links (0-0, 1-0)")):
-        WordAligner().fit([(["a", "b"], ["c"])], [[(0, 0), (1, 0)]])
+        WordAligner(model="M").fit([(["a", "b"], ["c"])], [[(0, 0), (1, 0)]])
+    assert WordAligner(model="L", max_passes=20).fit(X, y).theta_.any()
 
 
 def test_searches_that_take_too_long_say_so(fitted: Any, train: AlignedPairs, generative: GenerativeAligner) -> None:
     slow = WordAligner.from_state(*fitted["M+F+Q"].to_state())
-    slow.map_ = slow.set_params(time_limit=1e-9)._feature_map(slow.map_.lexicon)
+    slow.map_ = slow.set_params(time_limit=1e-9)._feature_map(slow.map_.lexicon, slow.map_.gold)
     slow.theta_ = slow.theta_ + np.isin(slow.feature_names_, list(PATTERNS))  # a bonus, so that pairs of links matter
     with pytest.raises(SolverError, match="reached its time limit of 1e-09 s"):
         slow.predict(train.bitext)
@@ -252,9 +253,9 @@ def test_searches_that_take_too_long_say_so(fitted: Any, train: AlignedPairs, ge
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "M+G"}, "one of 'M', 'M+F', 'M+F+Q', 'M+Q'"),
+        ({"model": "M+G"}, "one of 'L', 'M', 'M+F', 'M+F+Q', 'M+Q', 'auto'"),
         ({"infeasible": "skip"}, "'infeasible' parameter of WordAligner must be 'error' or 'nearest'"),
-        ({"max_fertility": 0}, "an integer of at least 1 where the model is 'M'"),
+        ({"model": "M", "max_fertility": 0}, "an integer of at least 1 where the model is 'M'"),
         ({"model": "M+F", "max_fertility": 1}, "an integer of at least 2 where the model is 'M+F'"),
         ({"false_negative": -1.0}, "'false_negative' parameter of WordAligner must be a number ≥ 0"),
         ({"time_limit": 0.0}, "a positive number of seconds"),
@@ -316,7 +317,7 @@ def test_margins_agree_with_all_matchings(fitted: Any) -> None:
             with_it = max(v for y, v in values.items() if (j, k) in y)
             without = max(v for y, v in values.items() if (j, k) not in y)
             assert margins[j, k] == pytest.approx(with_it - without)
-    with pytest.raises(ParameterError, match=re.escape("must be 'M' or 'M+F'. Got 'M+Q' instead")):
+    with pytest.raises(ParameterError, match=re.escape("must be 'L', 'M' or 'M+F'. Got 'M+Q' instead")):
         fitted["M+Q"].predict_margins(pairs)
 
 

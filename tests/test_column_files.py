@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partwise.data import Columns, iter_blocks, iter_columns, read_columns, streams, write_columns
+from partwise.data.column_files import OTHER_ENCODING
 from partwise.data.columns import CodedColumn, encode
 from partwise.exceptions import FormatError, InputError, ParameterError
 
@@ -178,9 +179,13 @@ def test_separators_spaces_and_encodings(
         (b"a\tb\nc d\n", {"separator": "\t"}, "f.txt:2: the separator '\\t' is not on the line"),
         (b"", {}, "f.txt: no sentences: the file has no token lines"),
         (b"\n \n-DOCSTART-\n", {}, "f.txt: no sentences: the file has no token lines"),
-        (b"a A\nb\xff B\n", {}, "f.txt:2:2: not utf-8: byte 0xff (invalid start byte)"),
-        (b"\xc3\n", {}, "f.txt:1:1: not utf-8: byte 0xc3 (invalid continuation byte)"),
-        (b"ok X\n" * 9 + b"a \xe2\x82", {}, "f.txt:10:3: not utf-8: byte 0xe2 (unexpected end of data)"),
+        (b"a A\nb\xff B\n", {}, "f.txt:2:2: not utf-8: byte 0xff (invalid start byte)" + OTHER_ENCODING),
+        (b"\xc3\n", {}, "f.txt:1:1: not utf-8: byte 0xc3 (invalid continuation byte)" + OTHER_ENCODING),
+        (
+            b"ok X\n" * 9 + b"a \xe2\x82",
+            {},
+            "f.txt:10:3: not utf-8: byte 0xe2 (unexpected end of data)" + OTHER_ENCODING,
+        ),
     ],
 )
 @pytest.mark.parametrize("block", [1, 7, 1 << 22])

@@ -70,8 +70,8 @@ def test_rows_of_the_wrong_kind() -> None:
         ([["a b"]], "position 0 of sequence 0 is a string; expected a list of strings or a dict"),
         ([[["a"]], [["b"], {"c": None}]], "feature 'c' at position 1 of sequence 1 is None; expected a number"),
         ([[["a"]], [{"c": ["x"]}]], r"feature 'c' at position 0 of sequence 1 is \['x'\]; expected a number"),
-        ([[["a", 3], ["b"]]], "feature names must be strings, got 3"),
-        ([[{7: 1.0, "a": 1.0}]], "feature names must be strings, got 7"),
+        ([[["a", 3], ["b"]]], "sequence 0, position 0: feature names must be strings, got 3"),
+        ([[["a"], {7: 1.0, "a": 1.0}]], "sequence 0, position 1: feature names must be strings, got 7"),
     ):
         for grow in (True, False):
             with pytest.raises(InputError, match=message):

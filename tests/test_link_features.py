@@ -58,8 +58,8 @@ def test_columns_of_a_value_compare_it_with_its_row_column_and_neighbours(
 ) -> None:
     edges = Edges.of([(["a"] * n_rows, ["b"] * n_cols) for n_rows, n_cols in sizes])
     values = np.random.default_rng(seed).choice([0.0, 0.25, 0.5, 1.0], len(edges))
-    out = np.full((len(edges), 8), np.nan)
-    value_columns(values, edges.offsets, edges.lengths, np.array([0.3, 0.7]), out, 1)
+    out = np.full((len(edges), 12), np.nan)
+    value_columns(values, edges.offsets, edges.lengths, np.array([0.3, 0.7]), True, out, 1)
     place = {(i, j, k): values[e] for e, i, j, k in everywhere(edges)}
     for e, i, j, k in everywhere(edges):
         row = [v for (p, r, c), v in place.items() if (p, r) == (i, j) and c != k]
@@ -67,6 +67,7 @@ def test_columns_of_a_value_compare_it_with_its_row_column_and_neighbours(
         v = values[e]
         expected = [v, v - max(row, default=0.0), v - max(column, default=0.0)]
         expected += [place.get((i, j - 1, k - 1), 0.0), place.get((i, j + 1, k + 1), 0.0), v > 0.3, v > 0.7]
+        expected += [place.get((i, j + a, k + b), 0.0) for a, b in ((-1, 0), (1, 0), (0, -1), (0, 1))]
         assert out[e, 1:].tolist() == expected and np.isnan(out[e, 0])
 
 

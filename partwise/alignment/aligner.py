@@ -23,22 +23,25 @@ from partwise.alignment.feature_map import (
 )
 from partwise.alignment.generative import GenerativeAligner
 from partwise.alignment.gold import gold_links
+from partwise.alignment.gold_lexicon import GoldLexicon
 from partwise.alignment.link_features import LinkSource
 from partwise.alignment.link_files import GoldLinks, Link
+from partwise.alignment.link_model import best_threshold, link_problem, positive_links, shifted
 from partwise.alignment.links import Floats, SentencePair, check_pairs, pair_blocks
 from partwise.alignment.posterior_features import PosteriorFeatures, trained_on_raw_text
 from partwise.alignment.problems import alignment_problem, check_learner, link_array, link_costs, training_targets
 from partwise.alignment.scores import alignment_scores
 from partwise.alignment.searches import search_blocks
-from partwise.alignment.selection import FEW, Selection, select
+from partwise.alignment.selection import AUTO, FEW, GRIDS, Selection, select, trials
 from partwise.alignment.word_counts import common_words, word_counts
 from partwise.batch import Batch
 from partwise.costs import PartCost
-from partwise.estimation.base import restore, thread_count
+from partwise.estimation.base import make_learner, make_loss, restore, thread_count
 from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
 from partwise.estimation.outputs import Outputs, as_instances, as_list
 from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
+from partwise.gold import checked_weights
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
@@ -50,6 +53,7 @@ from partwise.structures.base import Structure
 __all__ = ["WordAligner"]
 
 BLOCK_EDGES = 16_384  # possible links whose features a thread holds at a time in prediction
+CLOSE = 1e-4  # tolerance of L-BFGS in L: a gap well below 1%
 PROCESS_PAIRS = 100  # fewer are searched in threads, before processes would have started
 
 
@@ -63,8 +67,10 @@ class WordAligner(LearnedEstimator):
     generative : GenerativeAligner, optional
         An aligner of raw text, whose posteriors and associations are the most important features. If it is not fitted,
         or absent (then it is an HMM), ``fit`` trains it on ``bitext`` and the training pairs.
-    model : {"M", "M+F", "M+Q", "M+F+Q"}
-        Matching; with fertilities; with pairs of neighbouring links (a quadratic assignment); with both.
+    model : {"auto", "L", "M", "M+F", "M+Q", "M+F+Q"}
+        Links one by one (logistic regression); matching; with fertilities; with pairs of neighbouring links (a
+        quadratic assignment); with both. "auto": L, or M or M+F if they are better by more than a standard
+        error in cross-validation on the gold pairs; M where ``C``, ``loss`` or ``learner`` is given.
     posteriors : tuple of str, optional
         Which of the generative aligner's models give posteriors; all of them if absent.
     sources : tuple of callables
@@ -73,10 +79,11 @@ class WordAligner(LearnedEstimator):
     max_fertility : int
         Maximum number of links per word in models with F.
     false_positive, false_negative : float
-        c⁺ and c⁻ of the cost, eq. (2.10). Links that are only possible cost nothing either way.
+        c⁺ and c⁻ of the cost, eq. (2.10). Links that are only possible cost nothing either way. Not for L, which
+        predicts links above the probability of least error on the training pairs.
     infeasible : {"error", "nearest"}
         For gold alignments that the model cannot produce: raise an error that names the pair and the link, or train on
-        the largest feasible subset of their links.
+        the largest feasible subset of their links. Where the model is chosen by cross-validation, always the latter.
     candidates : float
         In models with Q: the smallest posterior, under any model, of a link to be considered.
     exact : bool
@@ -85,16 +92,21 @@ class WordAligner(LearnedEstimator):
         In models with Q: time limit per sentence pair in seconds; a :class:`SolverError` ends longer searches.
     frequent : int
         Number of most frequent words on each side that have their own features.
+    gold_counts : bool
+        Whether it is a feature how often the gold pairs link two words; with it come the values of links that share a
+        word with this one. Both are absent in the paper.
     lexicon_count : int
         Words at least this frequent in the training pairs have their own fertility penalties.
     C : float, optional
-        Weight of the losses. If absent, 0.01, 0.1 or 1: the one of least cross-validated error on the gold pairs, for
-        the models with Q that of the model without. If that does not beat the generative aligner by more than two
-        standard errors, :meth:`predict` returns the links of the generative aligner, after a warning. ``selection_``
-        has the figures.
-    loss, learner, max_passes, learner_options, patience, random_state, n_jobs, verbose
-        As in :class:`SequenceLabeler`; without a loss, the SVM's or the perceptron's own. Models with F or Q need a
-        learner that keeps weights ≥ 0. Those with Q search in ``n_jobs`` processes if there are many pairs.
+        Weight of the losses. If absent, the one of a few of least cross-validated error on (up to 200) gold pairs, for
+        the models with Q that of the model without. If that does not beat the generative aligner by more than one
+        standard error, :meth:`predict` returns the links of the latter, after a warning. ``selection_`` has the
+        figures.
+    loss, learner
+        If absent, the SVM's loss (or the perceptron's own) and n-slack cutting planes; for L, the log-loss and L-BFGS.
+    max_passes, learner_options, patience, random_state, n_jobs, verbose
+        As in :class:`SequenceLabeler`. Models with F or Q need a learner that keeps weights ≥ 0. Those with Q search in
+        ``n_jobs`` processes if there are many pairs.
 
     Attributes
     ----------
@@ -102,13 +114,13 @@ class WordAligner(LearnedEstimator):
     generative_ : GenerativeAligner
     result_ : Result with the trace, the certificate and the status
     n_pairs_ : number of training pairs
-    C_ : float; selection_ : Selection, or None where C was given
+    model_ : str; C_ : float; selection_ : Selection, or None where C was given
 
     Examples
     --------
     >>> from partwise.data import load_sample_alignments
     >>> train, test = load_sample_alignments("train"), load_sample_alignments("test")
-    >>> aligner = WordAligner(infeasible="nearest").fit(train.bitext, train.gold)
+    >>> aligner = WordAligner().fit(train.bitext, train.gold)
     >>> aligner.selection_.improves, aligner.score(test.bitext, test.gold) > 0.9
     (True, True)
     >>> aligner.predict([("the cat sleeps".split(), "le chat dort".split())])
@@ -125,7 +137,7 @@ class WordAligner(LearnedEstimator):
         self,
         generative: GenerativeAligner | None = None,
         *,
-        model: str = "M",
+        model: str = "auto",
         posteriors: tuple[str, ...] | None = None,
         sources: tuple[LinkSource, ...] = (),
         max_fertility: int = 2,
@@ -137,8 +149,9 @@ class WordAligner(LearnedEstimator):
         time_limit: float | None = None,
         frequent: int = 5,
         lexicon_count: int = 5,
+        gold_counts: bool = True,
         loss: Any = None,
-        learner: Any = "n_slack",
+        learner: Any = None,
         C: float | None = None,
         max_passes: int | None = None,
         learner_options: dict[str, Any] | None = None,
@@ -151,7 +164,7 @@ class WordAligner(LearnedEstimator):
         self.max_fertility, self.infeasible = max_fertility, infeasible
         self.false_positive, self.false_negative = false_positive, false_negative
         self.candidates, self.exact, self.time_limit = candidates, exact, time_limit
-        self.frequent, self.lexicon_count = frequent, lexicon_count
+        self.frequent, self.lexicon_count, self.gold_counts = frequent, lexicon_count, gold_counts
         self.loss, self.learner, self.C, self.max_passes = loss, learner, C, max_passes
         self.learner_options, self.patience, self.random_state = learner_options, patience, random_state
         self.n_jobs, self.verbose = n_jobs, verbose
@@ -164,8 +177,8 @@ class WordAligner(LearnedEstimator):
 
     def check_settings(self) -> None:
         """Raise an error for settings that cannot work, before anything is computed."""
-        if self.model not in ALIGNMENT_MODELS:
-            raise unknown_name("model", self.model, ALIGNMENT_MODELS)
+        if self.model != "auto" and self.model not in ALIGNMENT_MODELS:
+            raise unknown_name("model", self.model, ("auto", *ALIGNMENT_MODELS))
         if self.infeasible not in ("error", "nearest"):
             raise ParameterError("infeasible", "WordAligner", "'error' or 'nearest'", self.infeasible)
         for name in ("false_positive", "false_negative", "candidates", "frequent", "lexicon_count"):
@@ -173,8 +186,21 @@ class WordAligner(LearnedEstimator):
                 raise ParameterError(name, "WordAligner", "a number ≥ 0", getattr(self, name))
         if self.time_limit is not None and not self.time_limit > 0:
             raise ParameterError("time_limit", "WordAligner", "a positive number of seconds", self.time_limit)
-        check_fertility(self.model, self.max_fertility)
+        check_fertility("M+F" if self._chooses else self._kind, self.max_fertility)
         super().check_settings()
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether the model is chosen by cross-validation."""
+        return self.model == "auto" and self.C is None and self.loss is None and self.learner is None
+
+    @property
+    def _kind(self) -> str:
+        """The model of the weights, or if there are none yet of those to come."""
+        if self.model != "auto":
+            return self.model
+        chosen: str = getattr(self, "model_", "M")
+        return chosen
 
     def fit(
         self,
@@ -205,8 +231,9 @@ class WordAligner(LearnedEstimator):
             How much the loss of each pair counts; C is chosen without.
         """
         X, y = as_instances(X), as_list(y)
+        self.__dict__.pop("model_", None)
         self.check_settings()
-        check_learner(*self._settings(), self.model)
+        check_learner(*self._settings(), self._kind)
         check_pairs(X)
         if len(X) == 0:
             raise InputError("there are no sentence pairs to train on")
@@ -215,55 +242,72 @@ class WordAligner(LearnedEstimator):
         if checkpoint is not None:
             check_writable(checkpoint)
         gold = gold_links(X, y)
-        self._targets(X, gold)  # what cannot be learned is said before raw text is read
+        if not self._chooses and self._kind != "L":
+            self._targets(X, gold)  # what cannot be learned is said before raw text is read
         self.generative_ = trained_on_raw_text(self.generative, X, bitext, n_jobs=self.n_jobs, verbose=self.verbose)
         self.selection_ = self._select(X, gold)
-        self.C_ = self.C if self.selection_ is None else self.selection_.C
+        chosen = self._kind if self.selection_ is None or not self._chooses else self.selection_.model
+        self.model_, self.C_ = chosen, self.C if self.selection_ is None else self.selection_.C
         if self.selection_ is not None and not self.selection_.improves:
             message = f"gold links did not improve on raw text: {self.selection_}, whose links predict() returns"
             warnings.warn(message, UserWarning, stacklevel=2)
-        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, sample_weight=sample_weight)
+        also: dict[str, Any] = {"sample_weight": sample_weight}
+        if chosen == "L":  # whose instances are links
+            also = {"pair_weights": None if sample_weight is None else checked_weights(sample_weight, len(X))}
+        return self._fit(X, y, dev=dev, callbacks=callbacks, checkpoint=checkpoint, **also)
 
     def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
-        if self.C is not None:
-            return super()._settings(max_passes)
-        return self.unfitted().set_params(C=getattr(self, "C_", None) or FEW)._settings(max_passes)
+        lone = self._kind == "L"
+        name = self.learner if self.learner is not None else ("lbfgs" if lone else "n_slack")
+        C = self.C if self.C is not None else getattr(self, "C_", None) or FEW
+        limit = self.max_passes if max_passes is None else max_passes
+        options = {"tolerance": CLOSE} if lone and self.learner is None else {}
+        learner = make_learner(name, C, limit, self.random_state, {**options, **(self.learner_options or {})})
+        return learner, make_loss(self.loss, name, usual="crf" if lone else self.usual_loss)
 
     def _targets(self, X: Any, gold: Sequence[GoldLinks]) -> tuple[list[NDArray[np.int64]], PartCost]:
         """What is to be learned, and what other links cost."""
         sizes = np.array([(len(source), len(target)) for source, target in X])
-        targets = training_targets(sizes, gold, fertility_of(self.model, self.max_fertility), self.infeasible)
+        infeasible = "nearest" if self._chooses else self.infeasible
+        targets = training_targets(sizes, gold, fertility_of(self._kind, self.max_fertility), infeasible)
         return targets, link_costs(gold, targets, sizes, self.false_positive, self.false_negative)
 
     def _make_problem(self, X: Any, y: Any, learner: Learner, loss: LossFunction, **data: Any) -> Problem:
         gold = gold_links(X, y)
-        self.map_ = self._feature_map(common_words(X, self.lexicon_count))
-        parts = self.map_(X, keep=[link_array(links.sure) for links in gold])
+        counted = GoldLexicon.of(X, gold) if self.gold_counts else None
+        self.map_ = self._feature_map(common_words(X, self.lexicon_count), counted)
+        parts = self.map_(X, keep=[link_array(links.sure) for links in gold], own=gold)
         self.feature_names_, self.n_pairs_ = parts.names, len(X)
+        self.__dict__.pop("_gold_parts", None)
+        if self._kind == "L":
+            self._gold_parts = parts, gold
+            return link_problem(parts, gold, loss, thread_count(self.n_jobs), self.random_state, **data)
         return alignment_problem(parts, *self._targets(X, gold), loss, thread_count(self.n_jobs))
 
+    def _take(self, result: Result) -> Self:
+        super()._take(result)
+        self.theta_ = self._final(result.theta)
+        self.__dict__.pop("_gold_parts", None)
+        return self
+
+    def _final(self, theta: Floats) -> Floats:
+        """The weights to predict with: in L, after training, those that make the best threshold 0."""
+        training = self.__dict__.get("_gold_parts")
+        return theta if training is None else shifted(theta, best_threshold(*training, theta))
+
     def _select(self, X: Any, gold: Sequence[GoldLinks]) -> Selection | None:
-        """C by cross-validation, where the learner takes one."""
-        if self.C is not None or not isinstance(self.learner, str):
+        """Model and C by cross-validation, where the learner takes a C."""
+        if self.C is not None or not (self.learner is None or isinstance(self.learner, str)):
             return None
-        trial = self.unfitted().set_params(model=self.model.removesuffix("+Q"), verbose=0, patience=None)
+        infeasible = "nearest" if self._chooses else self.infeasible
+        trial = self.unfitted().set_params(verbose=0, patience=None, infeasible=infeasible)
         trial.generative_ = self.generative_
-
-        def train(rest: list[int], held: list[int], grid: Sequence[float]) -> list[list[list[Link]]]:
-            problem = trial._make_problem([X[i] for i in rest], [gold[i] for i in rest], *trial._settings())
-            unseen, found = trial.map_([X[i] for i in held]), []
-            for C in grid:
-                result = trial.set_params(C=C)._settings()[0].fit(problem)
-                if result.status == "interrupted":
-                    raise KeyboardInterrupt
-                found.append(trial._decode(unseen, result.theta))
-            return found
-
-        return select(train, gold, self.generative_.predict(X), self.random_state)
+        choices = AUTO if self._chooses else GRIDS[self._kind.removesuffix("+Q")]
+        return select(trials(trial, X, gold), gold, self.generative_.predict(X), self.random_state, choices)
 
     @property
     def _label(self) -> str:
-        return f"aligner {self.model}"
+        return f"aligner {self._kind}"
 
     def _start(self, problem: Problem, X: Any, y: Any, dev: Any) -> Result | None:
         """Where the models with Q begin: at the solution without pairs of links, whose passes cost a fraction."""
@@ -273,11 +317,11 @@ class WordAligner(LearnedEstimator):
         first = self.unfitted().set_params(model=simpler, generative=self.generative_, max_passes=None, C=self.C_)
         return first.fit(X, y, dev=dev).result_
 
-    def _feature_map(self, lexicon: tuple[Sequence[str], Sequence[str]]) -> FeatureMap:
+    def _feature_map(self, lexicon: tuple[Sequence[str], Sequence[str]], gold: GoldLexicon | None) -> FeatureMap:
         names = tuple(self.generative_.models_) if self.posteriors is None else tuple(self.posteriors)
         return FeatureMap(
-            self.model, (PosteriorFeatures(self.generative_, names), *self.sources), word_counts(self.generative_),
-            lexicon, self.max_fertility, self.frequent, self.candidates, self.time_limit,
+            self._kind, (PosteriorFeatures(self.generative_, names), *self.sources), word_counts(self.generative_),
+            lexicon, self.max_fertility, self.frequent, self.candidates, self.time_limit, gold,
         )  # fmt: skip
 
     def _evidence(self, dev: Any) -> object:
@@ -285,7 +329,7 @@ class WordAligner(LearnedEstimator):
 
     def _make_score(self, X: Sequence[SentencePair], y: Sequence[Any]) -> Callable[[Floats], float]:
         gold, parts = gold_links(X, y), self.map_(X)
-        return lambda theta: 1.0 - alignment_scores(gold, self._decode(parts, theta)).aer
+        return lambda theta: 1.0 - alignment_scores(gold, self._decode(parts, self._final(theta))).aer
 
     # prediction
 
@@ -293,6 +337,8 @@ class WordAligner(LearnedEstimator):
         return parts.space if self.exact else parts.space.relax()
 
     def _decode(self, parts: AlignmentFeatures, theta: Floats) -> list[list[Link]]:
+        if self._kind == "L":
+            return positive_links(parts, theta)
         links = Batch(self._space(parts), parts.features).outputs(theta)
         return [list(map(tuple, np.asarray(found).tolist())) for found in links]
 
@@ -320,7 +366,7 @@ class WordAligner(LearnedEstimator):
             result: list[list[Link]] = self.generative_.predict(X)
             return result
         jobs = thread_count(self.n_jobs)
-        if "Q" not in self.model or jobs == 1 or len(X) < PROCESS_PAIRS:
+        if "Q" not in self._kind or jobs == 1 or len(X) < PROCESS_PAIRS:
             return Outputs(self._each(X, lambda parts: self._decode(parts, self.theta_)))
         X = as_instances(X)
         check_pairs(X)
@@ -342,10 +388,12 @@ class WordAligner(LearnedEstimator):
         """Best score with the link minus best score without it, (J, K) per pair: > 0 if it is predicted.
 
         How confident the model is, with all constraints taken into account. Takes one search per possible link; for M
-        and M+F.
+        and M+F; in L the score is the margin.
         """
-        if "Q" in self.model:
-            raise ParameterError("model", "predict_margins", "'M' or 'M+F'", self.model)
+        if "Q" in self._kind:
+            raise ParameterError("model", "predict_margins", "'L', 'M' or 'M+F'", self._kind)
+        if self._kind == "L":
+            return self.predict_scores(X)
 
         def margins(parts: AlignmentFeatures) -> list[Floats]:
             space, features = parts.space, parts.features
@@ -373,12 +421,16 @@ class WordAligner(LearnedEstimator):
             "sources": len(self.sources),
             "lexicon": [list(side) for side in self.map_.lexicon],
             "pairs": self.n_pairs_,
+            "chosen": self.model_,
             "C": self.C_,
             "selection": None if self.selection_ is None else list(self.selection_.errors.items()),
+            "selected": None if self.selection_ is None else self.selection_.model,
             "generative_error": None if self.selection_ is None else self.selection_.generative,
             "difference_error": 0.0 if self.selection_ is None else self.selection_.standard_error,
         }
         arrays = {f"generative/{name}": array for name, array in arrays.items()}
+        counted = {} if self.map_.gold is None else self.map_.gold.to_state()
+        arrays |= {f"gold/{name}": array for name, array in counted.items()}
         arrays["names_bytes"], arrays["names_offsets"] = pack_strings(self.feature_names_)
         return header, arrays
 
@@ -392,10 +444,13 @@ class WordAligner(LearnedEstimator):
         self.generative = self.generative_ = GenerativeAligner.from_state(header["generative"], own)
         self.feature_names_ = unpack_strings(arrays["names_bytes"], arrays["names_offsets"])
         (first, second), self.n_pairs_ = header["lexicon"], int(header["pairs"])
+        self.model_ = header["chosen"]
         self.C_, errors, below = header["C"], header["selection"], header["generative_error"]
         spread = header.get("difference_error", 0.0)
-        self.selection_ = None if errors is None else Selection(self.C_, dict(errors), below, spread)
-        self.map_ = self._feature_map((first, second))
+        errors = None if errors is None else {tuple(choice): error for choice, error in errors}
+        self.selection_ = None if errors is None else Selection(header["selected"], self.C_, errors, below, spread)
+        counted = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("gold/")}
+        self.map_ = self._feature_map((first, second), GoldLexicon.from_state(counted) if self.gold_counts else None)
         if self.map_([(["a"], ["b"])]).names != self.feature_names_ or len(self.theta_) != len(self.feature_names_):
             raise StorageError("the weights do not match the features that the settings describe")
 

@@ -1,13 +1,14 @@
 """From sentence pairs to parts: the structure of an alignment model and the features of its links, words and pairs.
 
-==========  =====================================  ==========================================
+==========  =====================================  =======================================================
 model       parts after the links                  structure
-==========  =====================================  ==========================================
+==========  =====================================  =======================================================
+``L``       none                                   links one by one; the space below only lays out their scores
 ``M``       none                                   matching, eq. (3.1)
 ``M+F``     fertility of words                     matching with fertility, eq. (3.2)
 ``M+Q``     pairs of neighbouring links            quadratic assignment, eq. (3.3)
 ``M+F+Q``   both                                   both
-==========  =====================================  ==========================================
+==========  =====================================  =======================================================
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.alignment.gold_lexicon import GoldLexicon
 from partwise.alignment.link_features import LinkSource, link_features, source_values
+from partwise.alignment.link_files import GoldLinks
 from partwise.alignment.links import Edges, Floats, Ints, SentencePair
 from partwise.alignment.word_features import fertility_features, pair_features
 from partwise.exceptions import ParameterError
@@ -37,7 +40,9 @@ __all__ = [
 ]
 
 #: (fertility, pairs) of every model.
-ALIGNMENT_MODELS = {"M": (False, False), "M+F": (True, False), "M+Q": (False, True), "M+F+Q": (True, True)}
+ALIGNMENT_MODELS = {
+    "L": (False, False), "M": (False, False), "M+F": (True, False), "M+Q": (False, True), "M+F+Q": (True, True),
+}  # fmt: skip
 
 
 def check_fertility(model: str, max_fertility: Any) -> None:
@@ -84,6 +89,7 @@ class FeatureMap:
     counts : (source, target) frequencies of words
     lexicon : (source, target) words with fertility penalties of their own
     max_fertility : largest number of links of a word where the model has fertility
+    gold : counts of gold links, if they are features
     frequent : number of most frequent words of each side that have features of their own
     candidates : where the model has pairs of links, only links that some source gives at least this value may be
         used (the quadratic program grows with them); 0 for all
@@ -97,19 +103,27 @@ class FeatureMap:
     frequent: int = 5
     candidates: float = 0.0
     time_limit: float | None = None
+    gold: GoldLexicon | None = None
 
     def __post_init__(self) -> None:
         check_fertility(self.model, self.max_fertility)
 
     def __call__(
-        self, pairs: Sequence[SentencePair], keep: Sequence[NDArray[np.int64]] | None = None
+        self,
+        pairs: Sequence[SentencePair],
+        keep: Sequence[NDArray[np.int64]] | None = None,
+        own: Sequence[GoldLinks] | None = None,
     ) -> AlignmentFeatures:
-        """The parts of these pairs; ``keep``: links of each pair that stay candidates whatever the sources say."""
+        """The parts of these pairs.
+
+        ``keep``: links of each pair that stay candidates whatever the sources say; ``own``: gold links of these pairs
+        if ``gold`` has counted them, so that no pair is described by its own.
+        """
         edges = Edges.of(pairs)
         values = source_values(pairs, edges, self.sources)
         fertile, quadratic = ALIGNMENT_MODELS[self.model]
         depth = fertility_of(self.model, self.max_fertility)
-        names, x = link_features(edges, values, self.counts, self.frequent)
+        names, x = link_features(edges, values, self.counts, self.frequent, self.gold, own)
         blocks: list[tuple[Ints, Floats]] = [(edges.offsets, x)]
         if fertile:
             more, starts, rows = fertility_features(edges, values, self.counts, self.lexicon, depth)

@@ -6,7 +6,8 @@ model, association scores, or anything you compute. Every matrix v gives the col
     v_jk,   v_jk − best other in its row,   v_jk − best other in its column,   v at the diagonal neighbours,
 
 and where two matrices are called "x forward" and "x backward", their product joins them as "x both": the soft
-intersection. Places, spelling and frequencies are columns of their own.
+intersection. Places, spelling and frequencies are columns of their own, and so are counts of
+gold links, which are ours.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from partwise._compile import kernel
+from partwise.alignment.gold_lexicon import LEXICAL, GoldLexicon
+from partwise.alignment.link_files import GoldLinks
 from partwise.alignment.links import Edges, Floats, SentencePair
 from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
 from partwise.alignment.word_counts import WordCounts
@@ -49,8 +52,10 @@ def source_values(pairs: Sequence[SentencePair], edges: Edges, sources: Sequence
 
 
 @kernel
-def value_columns(v, offsets, lengths, steps, out, c):
-    """out[e, c:] ← v_e, v_e − best other in its row, − best other in its column, diagonal neighbours, [v_e > step].
+def value_columns(v, offsets, lengths, steps, beside, out, c):
+    """out[e, c:] ← v_e, v_e − best other in its row, − best other in its column, neighbours, [v_e > step].
+
+    The neighbours are the two on the diagonal and, with ``beside``, the four with one word in common.
 
     A best other is 0 where there is none, and so is a neighbour outside the sentences.
     """
@@ -79,16 +84,24 @@ def value_columns(v, offsets, lengths, steps, out, c):
                 out[e, c + 4] = v[e + n_cols + 1] if j + 1 < n_rows and k + 1 < n_cols else 0.0
                 for s in range(steps.shape[0]):
                     out[e, c + 5 + s] = 1.0 if v[e] > steps[s] else 0.0
+                if beside:
+                    more = c + 5 + steps.shape[0]
+                    out[e, more] = v[e - n_cols] if j > 0 else 0.0
+                    out[e, more + 1] = v[e + n_cols] if j + 1 < n_rows else 0.0
+                    out[e, more + 2] = v[e - 1] if k > 0 else 0.0
+                    out[e, more + 3] = v[e + 1] if k + 1 < n_cols else 0.0
 
 
-def _of_values(edges: Edges, values: Mapping[str, Floats]) -> tuple[list[str], Floats]:
-    about = (
+def _of_values(edges: Edges, values: Mapping[str, Floats], beside: bool) -> tuple[list[str], Floats]:
+    about = [
         "{}", "{} above the rest of its row", "{} above the rest of its column",
         "{} of the neighbour before", "{} of the neighbour after", *(f"{{}} > {step:g}" for step in STEPS),
-    )  # fmt: skip
+    ]  # fmt: skip
+    if beside:
+        about += [f"{{}} of the {side} word {place}" for side in ("source", "target") for place in ("before", "after")]
     block = np.empty((len(edges), len(about) * len(values)))
     for n, v in enumerate(values.values()):
-        value_columns(v, edges.offsets, edges.lengths, np.array(STEPS), block, n * len(about))
+        value_columns(v, edges.offsets, edges.lengths, np.array(STEPS), beside, block, n * len(about))
     return [text.format(name) for name in values for text in about], block
 
 
@@ -143,12 +156,20 @@ def link_features(
     values: Mapping[str, Floats],
     counts: tuple[Mapping[str, int], Mapping[str, int]],
     frequent: int = 5,
+    lexicon: GoldLexicon | None = None,
+    own: Sequence[GoldLinks] | None = None,
 ) -> tuple[list[str], Floats]:
-    """(names, (E, D) matrix) of the features of every edge."""
+    """(names, (E, D) matrix) of the features of every edge.
+
+    With a ``lexicon``, counts of gold links and the values of links with one word in common are among them; ``own``: as
+    :meth:`GoldLexicon.features`.
+    """
     groups = [
-        (["link"], np.ones((len(edges), 1))), _of_values(edges, values), _of_places(edges), _of_spelling(edges),
-        _of_frequencies(edges, counts, frequent),
+        (["link"], np.ones((len(edges), 1))), _of_values(edges, values, lexicon is not None), _of_places(edges),
+        _of_spelling(edges), _of_frequencies(edges, counts, frequent),
     ]  # fmt: skip
+    if lexicon is not None:
+        groups.append((list(LEXICAL), lexicon.features(edges, own)))
     names = [name for group, _ in groups for name in group]
     for name, times in Counter(names).items():
         if times > 1:

@@ -16,6 +16,7 @@ from partwise.learners import Learner
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.structures.matching import Matching
+from partwise.structures.multiclass import Multiclass
 
 __all__ = [
     "InfeasibleLinksError",
@@ -96,6 +97,9 @@ def alignment_problem(
 
 def check_learner(learner: Learner, loss: LossFunction, model: str) -> None:
     """Raise :class:`CapabilityError` where the learner cannot train this kind of alignment, before data is read."""
+    if model == "L":
+        features = PartFeatures([([0, 1], np.zeros((1, 0))), ([0, 1], [[1.0]])])
+        return learner.check(Problem(Multiclass(1, 2), features, [1], loss, weights=[1.0]))
     constrained = any(ALIGNMENT_MODELS[model])
     space = alignment_space(model, [(1, 1)], 1).relax()
     nonnegative = np.ones(1, bool) if constrained else None

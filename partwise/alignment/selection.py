@@ -1,4 +1,4 @@
-"""The choice of C of a word aligner by cross-validation on its gold pairs, compared with its generative aligner."""
+"""Model and C of a word aligner by cross-validation on its gold pairs, beside the generative aligner under it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,31 @@ from numpy.typing import NDArray
 from partwise.alignment.link_files import GoldLinks, Link
 from partwise.alignment.scores import alignment_scores
 
-__all__ = ["FEW", "GRID", "Selection", "difference_error", "select"]
+__all__ = ["AUTO", "FEW", "GRIDS", "Choice", "Selection", "difference_error", "select", "trials"]
 
-GRID = (0.01, 0.1, 1.0)
+Choice = tuple[str, float]  # model, C
+
+GRIDS: dict[str, tuple[Choice, ...]] = {
+    "L": (("L", 0.1), ("L", 1.0)),
+    "M": (("M", 0.01), ("M", 0.1), ("M", 1.0)),
+    "M+F": (("M+F", 0.01), ("M+F", 0.1), ("M+F", 1.0)),
+}
+AUTO: tuple[Choice, ...] = (("L", 0.3), ("L", 1.0), ("M", 0.1), ("M+F", 0.1))
 FOLDS = 5
-SURE = 2.0  # standard errors by which the best C must beat the generative aligner: 95% two-sided
+MOST = 200  # gold pairs that take part: more make the choice slower, and hardly better
+SURE = 1.0  # standard errors by which a choice must beat the generative aligner, or a model those before it
 FEW = 0.1  # C where there are fewer than two pairs, of which none could be held out
 
 
 class Selection(NamedTuple):
-    """C, the alignment error rate of each C on pairs it was not trained on, and that of the generative aligner.
+    """Model and C, the alignment error rate of each choice on pairs it was not trained on, and the generative one's.
 
-    ``standard_error`` is that of the difference between the chosen C and the generative aligner, over the gold pairs.
+    ``standard_error`` is that of the difference between the choice and the generative aligner, over the gold pairs.
     """
 
+    model: str
     C: float
-    errors: dict[float, float]
+    errors: dict[Choice, float]
     generative: float
     standard_error: float = 0.0
 
@@ -34,13 +43,13 @@ class Selection(NamedTuple):
     def improves(self) -> bool:
         """Whether training on gold links improved on the generative aligner; if not, the latter's links are returned.
 
-        A gain within two standard errors may be chance, especially for the best of several C; then the
-        simpler model is kept, following Breiman et al. (1984, §3.4.3).
+        A gain within one standard error may be chance; then the simpler of the two is kept, by the rule of Breiman et
+        al. (1984, §3.4.3).
         """
-        return not self.errors or self.generative - self.errors[self.C] > SURE * self.standard_error
+        return not self.errors or self.generative - self.errors[self.model, self.C] > SURE * self.standard_error
 
     def __str__(self) -> str:
-        found = ", ".join(f"{100 * error:.2f}% with C = {C:g}" for C, error in self.errors.items())
+        found = ", ".join(f"{100 * error:.2f}% with {model}, C = {C:g}" for (model, C), error in self.errors.items())
         below = f"{100 * self.generative:.2f}% by the generative aligner"
         return f"cross-validated AER {found or 'unknown'}; {below}" + (
             f" (standard error of the difference {100 * self.standard_error:.2f})" if self.errors else ""
@@ -48,35 +57,69 @@ class Selection(NamedTuple):
 
 
 def select(
-    train: Callable[[list[int], list[int], Sequence[float]], list[list[list[Link]]]],
+    train: Callable[[list[int], list[int], Sequence[Choice]], list[list[list[Link]]]],
     gold: Sequence[GoldLinks],
     generative: Sequence[Any],
     seed: int,
+    choices: Sequence[Choice] = GRIDS["M"],
 ) -> Selection:
-    """argmin_C AER of all pairs, each aligned by weights learned from the other folds; the smaller C of equal ones.
+    """The choice of least AER of pairs aligned by weights learned from the other folds, the first of equal ones.
+
+    Of several models, the first whose best choice is within one standard error of the least.
 
     Parameters
     ----------
-    train : of (training pairs, held-out pairs, values of C) → for each C the links of the held-out pairs
-    gold : gold links of all pairs
+    train : of (training pairs, held-out pairs, choices) → for each choice the links of the held-out pairs
+    gold : gold links of all pairs; of more than 200, some 200 take part
     generative : links of all pairs by the generative aligner, which has seen no gold links
     """
-    baseline = alignment_scores(gold, generative)
-    folds = min(FOLDS, len(gold))
+    order = np.random.default_rng(seed).permutation(len(gold))[:MOST]
+    places = np.sort(order).tolist()
+    truth = [gold[i] for i in places]
+    baseline = alignment_scores(truth, [generative[i] for i in places])
+    folds = min(FOLDS, len(order))
     if folds < 2:
-        return Selection(FEW, {}, baseline.aer)
-    order = np.random.default_rng(seed).permutation(len(gold))
-    links: list[list[Any]] = [[()] * len(gold) for _ in GRID]
+        return Selection(choices[0][0], FEW, {}, baseline.aer)
+    links: list[dict[int, Any]] = [{} for _ in choices]
     for fold in range(folds):
         held = np.sort(order[fold::folds]).tolist()
         rest = np.setdiff1d(order, held).tolist()
-        for found, lines in zip(train(rest, held, GRID), links, strict=True):
-            for i, pair in zip(held, found, strict=True):
-                lines[i] = pair
-    scores = {C: alignment_scores(gold, found) for C, found in zip(GRID, links, strict=True)}
-    best = min(scores, key=lambda C: (scores[C].aer, C))
+        for found, lines in zip(train(rest, held, choices), links, strict=True):
+            lines.update(zip(held, found, strict=True))
+    scores = [alignment_scores(truth, [found[i] for i in places]) for found in links]
+    aers = np.array([found.aer for found in scores])
+    names = np.array([model for model, _ in choices])
+    best = least = int(np.argmin(aers))
+    for model in dict.fromkeys(names.tolist()):
+        own = int(np.argmin(np.where(names == model, aers, np.inf)))
+        if aers[own] - aers[least] <= SURE * difference_error(scores[own].counts, scores[least].counts):
+            best = own
+            break
     error = difference_error(baseline.counts, scores[best].counts)
-    return Selection(best, {C: found.aer for C, found in scores.items()}, baseline.aer, error)
+    errors = {choice: found.aer for choice, found in zip(choices, scores, strict=True)}
+    return Selection(*choices[best], errors, baseline.aer, error)
+
+
+def trials(
+    aligner: Any, X: Sequence[Any], gold: Sequence[GoldLinks]
+) -> Callable[[list[int], list[int], Sequence[Choice]], list[list[list[Link]]]]:
+    """What ``select`` calls: trains this aligner with each choice; choices of one model share its problem."""
+
+    def train(rest: list[int], held: list[int], choices: Sequence[Choice]) -> list[list[list[Link]]]:
+        found: list[list[list[Link]]] = []
+        before, problem, unseen = "", None, None
+        for model, C in choices:
+            learner, loss = aligner.set_params(model=model, C=C)._settings()
+            if model != before:
+                problem = aligner._make_problem([X[i] for i in rest], [gold[i] for i in rest], learner, loss)
+                unseen, before = aligner.map_([X[i] for i in held]), model
+            result = learner.fit(problem)
+            if result.status == "interrupted":
+                raise KeyboardInterrupt
+            found.append(aligner._decode(unseen, aligner._final(result.theta)))
+        return found
+
+    return train
 
 
 def difference_error(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:

@@ -26,6 +26,9 @@ from partwise.exceptions import FormatError, InputError, ParameterError
 
 __all__ = ["iter_blocks", "iter_columns", "read_columns", "write_columns"]
 
+#: The parameter of the readers here, and the flag of the commands that use them.
+OTHER_ENCODING = "; name the encoding (encoding=, --encoding) if it is another"
+
 
 def read_columns(
     source: Source,
@@ -76,7 +79,7 @@ def read_columns(
     parser = Parser(name_of(source), separator, comment, docstart, columns, encoding)
     parts: list[Block] = []
     coder = _Coder(parser, columns)
-    for text in read_lines(source, encoding, bulk=True):
+    for text in read_lines(source, encoding, bulk=True, advice=OTHER_ENCODING):
         part = parser.parse(text)
         if part.fields:
             coder.add(part)
@@ -114,7 +117,7 @@ def iter_blocks(
     parser = Parser(name_of(source), separator, comment, docstart, columns, encoding)
     held: list[Block] = []
     document = 0
-    for text in read_lines(source, encoding, bulk=False):
+    for text in read_lines(source, encoding, bulk=False, advice=OTHER_ENCODING):
         part = parser.parse(text)
         cut = _complete(part, whole, document, parser.inside_sentence)
         document = int(part.documents[-1]) if len(part.documents) else document
@@ -202,7 +205,7 @@ def iter_columns(
     """
     parser = Parser(name_of(source), separator, comment, docstart, columns, encoding)
     current: Sentence | None = None
-    for block in read_lines(source, encoding, bulk=False):
+    for block in read_lines(source, encoding, bulk=False, advice=OTHER_ENCODING):
         part = parser.parse(block)
         starts, lines, documents = part.starts.tolist(), part.lines.tolist(), part.documents.tolist()
         values = [field.decode() for field in part.fields]

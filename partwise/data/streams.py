@@ -53,8 +53,11 @@ def name_of(source: Source) -> str:
     return str(getattr(source, "name", "<text>"))
 
 
-def read_lines(source: Source, encoding: str, bulk: bool) -> Iterator[bytes]:
-    """Whole lines as UTF-8, LF-ended: in large blocks, or (not ``bulk``) as soon as they arrive."""
+def read_lines(source: Source, encoding: str, bulk: bool, advice: str = "") -> Iterator[bytes]:
+    """Whole lines as UTF-8, LF-ended: in large blocks, or (not ``bulk``) as soon as they arrive.
+
+    ``advice``: what the error says to somebody whose file has another encoding.
+    """
     path, line = name_of(source), 1
     if not isinstance(source, str | os.PathLike) and isinstance(source.read(0), str):
         # Already decoded; bytes that the decoder let through as surrogates are found again below.
@@ -69,7 +72,7 @@ def read_lines(source: Source, encoding: str, bulk: bool) -> Iterator[bytes]:
         except UnicodeDecodeError as error:
             line += block.count(b"\n", 0, error.start)
             byte = error.start - block.rfind(b"\n", 0, error.start)
-            message = f"not {encoding}: byte {block[error.start]:#04x} ({error.reason})"
+            message = f"not {encoding}: byte {block[error.start]:#04x} ({error.reason}){advice}"
             raise FormatError(message, path=path, line=line, byte=byte) from None
         lines = block.count(b"\n")
         if codecs.lookup(encoding).name != "utf-8":

@@ -27,13 +27,16 @@ def unconverged(learner: Any, result: Result, judged: bool = False) -> str:
     name, passes = type(learner).__name__, len(result.trace)
     known = [_gap(result), _fall(result.trace)]
     asked = getattr(learner, "tolerance", None)
-    told = "; ".join(text for text in known if text) + (f" (tolerance {asked:g})" if asked is not None else "")
+    told = "; ".join(text for text in known if text)
+    if asked is not None:
+        told += f" (tolerance {asked:g})" if told else f"the tolerance is {asked:g}"
+    told, after = f"; {told}" if told else "", f"{passes} pass" if passes == 1 else f"{passes} passes"
     if result.status == "stalled":
         reason = result.uncertified or "no step improves the objective at this precision"
         advice = "A larger tolerance would accept this; another learner may get further."
-        return f"training has not converged: {name} stalled after {passes} passes, {reason}; {told}. {advice}"
+        return f"training has not converged: {name} stalled after {after}, {reason}{told}. {advice}"
     advice = f"Allow more passes (max_passes, now {learner.max_passes}), a larger tolerance, or take a smaller C."
-    return f"training has not converged: {name} stopped after {passes} passes (max_passes); {told}. {advice}"
+    return f"training has not converged: {name} stopped after {after} (max_passes){told}. {advice}"
 
 
 def _solved_for_its_oracle(learner: Any, result: Result) -> bool:

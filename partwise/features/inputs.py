@@ -161,7 +161,9 @@ class Vocabulary:
                     items: Iterable[tuple[str, float]] = self._dict_items(row, i, t)
                 elif isinstance(row, str):
                     raise InputError(
-                        f"position {t} of sequence {i} is a string; expected a list of strings or a dict of features"
+                        f"position {t} of sequence {i} is a string; expected a list of strings or a dict of features. "
+                        "Plain words need templates that make features of them: templates='pos', 'chunking', 'ner' or "
+                        "your own"
                     )
                 elif binary:
                     for name in row:
@@ -191,7 +193,8 @@ class Vocabulary:
         if next_number > first_new:  # a walk over the whole vocabulary, so only where something is new
             for name in itertools.islice(numbers, first_new, None):
                 if not isinstance(name, str):
-                    raise InputError(f"feature names must be strings, got {name!r}")
+                    places = ((i, t) for i, rows in enumerate(sequences) for t, row in enumerate(rows) if name in row)
+                    raise _not_a_string(name, *next(places))
         indptr = np.concatenate([np.zeros(1, np.int64), np.frombuffer(ends, np.int64)])
         data = np.array(values)
         offsets = lengths_to_offsets(lengths)

@@ -19,7 +19,7 @@ partwise align-train trial.e trial.f trial.wa --raw corpus.en corpus.fr --model 
 partwise align-train trial.e trial.f trial.wa --generative hmm.pw --model aligner.pw --kind M+F+Q --relaxed
 partwise align-train pairs.txt gold.txt --dev dev.txt dev-gold.txt --model aligner.pw --patience 20 --report report.html
 """
-KINDS = ("M", "M+F", "M+Q", "M+F+Q")
+KINDS = ("auto", "L", "M", "M+F", "M+Q", "M+F+Q")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--kind",
         choices=KINDS,
-        default="M",
-        help="M: matchings, F: with fertility, Q: with pairs of links (default: M)",
+        default="auto",
+        help="L: links one by one, M: matchings, F: with fertility, Q: with pairs of links (default: L, M or M+F, "
+        "whichever has the least error in cross-validation; M if --C, --loss or --learner is given)",
     )
     group.add_argument(
         "--max-fertility", metavar="N", type=int, default=2, help="maximum number of links per word in M+F (default: 2)"
@@ -71,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--time-limit", metavar="S", type=float, help="with Q: time limit per sentence pair in seconds")
     group = parser.add_argument_group("learning")
-    group.add_argument("--learner", metavar="NAME", default="n_slack", help="(default: n_slack)")
+    group.add_argument("--learner", metavar="NAME", help="(default: n_slack; lbfgs for L)")
     group.add_argument("--loss", metavar="L", type=loss, help="(default: svm; the perceptron has its own)")
     group.add_argument("--set", metavar="NAME=VALUE", type=option, action="append", help="a setting of the learner")
     group.add_argument("--C", "-C", metavar="C", type=float, help="weight of the losses (default: by cross-validation)")
@@ -184,8 +185,11 @@ def summarise(
         "bytes": os.path.getsize(args.save),
         "pairs": len(pairs.bitext),
         "weights": len(model.theta_),
+        "kind": model.model_,
         "C": model.C_,
-        "cross_validation": None if model.selection_ is None else list(model.selection_.errors.items()),
+        "cross_validation": None
+        if model.selection_ is None
+        else [[*choice, error] for choice, error in model.selection_.errors.items()],
         "generative_error": None if model.selection_ is None else model.selection_.generative,
         "status": result.status,
         "passes": len(result.trace),
@@ -218,9 +222,10 @@ def show(args: argparse.Namespace, summary: dict[str, Any]) -> None:
     status = STATUS.get(summary["status"], summary["status"])
     print(f"{summary['model']}: {size_of(summary['bytes'])}, {summary['weights']} weights")
     if summary["cross_validation"]:
-        found = ", ".join(f"{percent(error)} with C = {C:g}" for C, error in summary["cross_validation"])
+        found = ", ".join(f"{percent(error)} with {kind}, C = {C:g}" for kind, C, error in summary["cross_validation"])
         base = percent(summary["generative_error"])
-        print(f"C = {summary['C']:g} by cross-validation: AER {found}; {base} by the generative aligner alone")
+        chosen = f"{summary['kind']}, C = {summary['C']:g}"
+        print(f"{chosen} by cross-validation: AER {found}; {base} by the generative aligner alone")
     line = f"{summary['passes']} passes in {summary['seconds']:.1f} s ({status})"
     if summary["objective"] is not None:
         line += f", objective {summary['objective']:.6g}"
