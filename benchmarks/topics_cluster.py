@@ -2,9 +2,9 @@
 
     python benchmarks/topics_cluster.py [--topics 20] [--sweeps 200] [--seeds 0 1 2] [--workers 2] [--parts 4]
 
-Both train on the same documents with the same settings and seeds. ``--parts`` is how often in a sweep the counts of the
-groups of documents are added up; what comes out does not depend on the number of workers. ``--workers 0`` works through
-the groups in this process, with the same result.
+Both train on the same documents with the same settings and seeds. Seeds differ, so that there must be two or more of
+them. ``--parts`` is how often in a sweep the counts of the groups of documents are added up; what comes out does not
+depend on the number of workers. ``--workers 0`` works through the groups in this process, with the same result.
 """
 
 from __future__ import annotations
@@ -55,12 +55,15 @@ def main() -> None:
             rows.append((*alone, *together))
             print(f"seed {seed}: exact {alone[0]:.1f} ({alone[1]:.4f} per token, {middle - begin:.0f} CPU s), "
                   f"cluster {together[0]:.1f} ({together[1]:.4f})", flush=True)  # fmt: skip
-    exact, likelihood, other, others = np.mean(rows, axis=0)
-    change = 100 * (other / exact - 1)
-    print(
-        f"K = {args.topics}, {args.sweeps} sweeps, {len(rows)} seeds: perplexity {exact:.1f} exact, {other:.1f} on the"
-    )
-    print(f"cluster, {change:+.2f}%; log p(w, z) per token {likelihood:.4f} and {others:.4f}")
+    table = np.array(rows)
+    exact, likelihood, other, others = table.mean(axis=0)
+    changes, spread = 100 * (table[:, 2] / table[:, 0] - 1), 100 * table[:, [0, 2]].std(axis=0, ddof=1) / exact
+    error = changes.std(ddof=1) / np.sqrt(len(rows))
+    print(f"K = {args.topics}, {args.sweeps} sweeps, {len(rows)} seeds: perplexity {exact:.1f} exact, {other:.1f} on "
+          f"the cluster: {changes.mean():+.2f}% ± {error:.2f} (standard error), {changes.min():+.2f} to "
+          f"{changes.max():+.2f}%")  # fmt: skip
+    print(f"standard deviation over seeds: {spread[0]:.2f}% exact, {spread[1]:.2f}% on the cluster; "
+          f"log p(w, z) per token {likelihood:.4f} and {others:.4f}")  # fmt: skip
 
 
 if __name__ == "__main__":
