@@ -8,11 +8,23 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import partwise
+from partwise.data import load_sample, write_columns
+
 ROOT = Path(__file__).resolve().parents[1]
+LINES = ["word[-1..1]", "suffix(word,1..2)[0]", "word[-1] pos[0]"]
+
+
+def sample_pack(folder: Path) -> partwise.Pack:
+    """``train.txt`` in that folder, and its pack of several shards."""
+    write_columns(folder / "train.txt", load_sample(split="train").without("ner"))
+    return partwise.pack(folder / "train.txt", folder / "train.pack", templates=LINES, shard_tokens=500)
 
 
 @dataclass(frozen=True)
@@ -88,3 +100,13 @@ class Processes:
                 [sys.executable, "-c", program, *command], cwd=ROOT, env=self.environment, stdout=log, stderr=log
             )
         )
+
+
+@contextmanager
+def cluster(folder: Path, *options: str, **settings: str) -> Iterator[tuple[Processes, Any]]:
+    """A scheduler with one worker, and a client of it; options are the worker's, settings the environment's."""
+    from distributed import Client
+
+    with Processes(folder, **settings) as processes, Client(processes.address, timeout=30) as client:
+        processes.have_workers(client, 1, *options)
+        yield processes, client

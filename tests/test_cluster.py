@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -15,38 +16,38 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusters import ROOT, Processes
+from cli_runs import fails, ok
+from clusters import LINES, ROOT, Processes, cluster, sample_pack
 
 import partwise
 from partwise.cluster import engine
 from partwise.cluster.shards import add_totals, dense, sparse, tree_total
 from partwise.costs import Hamming
-from partwise.data import load_sample, read_columns, write_columns
+from partwise.data import load_sample, read_columns
 from partwise.exceptions import ClusterError, InputError, ParameterError
 
 distributed = pytest.importorskip("distributed", reason="needs partwise[dask]")
 
-LINES = ["word[-1..1]", "suffix(word,1..2)[0]", "word[-1] pos[0]"]
-
 
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> partwise.Pack:
-    folder = tmp_path_factory.mktemp("cluster")
-    write_columns(folder / "train.txt", load_sample(split="train").without("ner"))
-    return partwise.pack(folder / "train.txt", folder / "train.pack", templates=LINES, shard_tokens=500)
+    return sample_pack(tmp_path_factory.mktemp("cluster"))
 
 
 @pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with Processes(tmp_path_factory.mktemp("dask")) as started:
-        yield started
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Processes, Any]]:
+    with cluster(tmp_path_factory.mktemp("dask")) as both:
+        yield both
 
 
 @pytest.fixture(scope="module")
-def client(processes: Processes) -> Iterator[Any]:
-    with distributed.Client(processes.address, timeout=30) as connected:
-        processes.have_workers(connected, 1)
-        yield connected
+def processes(started: tuple[Processes, Any]) -> Processes:
+    return started[0]
+
+
+@pytest.fixture(scope="module")
+def client(started: tuple[Processes, Any]) -> Any:
+    return started[1]
 
 
 def labeler(passes: int = 12, **settings: Any) -> partwise.SequenceLabeler:
@@ -217,6 +218,35 @@ def test_sums_along_the_tree() -> None:
     parts = add_totals(tree_total(sent, 0, 2), tree_total(sent, 2, 5))  # as two workers would
     assert dense(parts[1]).tobytes() == whole.tobytes()
     assert isinstance(sparse(vectors[0]), tuple) and isinstance(sparse(vectors[1]), np.ndarray)
+
+
+def test_prediction_on_a_cluster(
+    pack: partwise.Pack, processes: Processes, client: Any, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes of one process, also where a worker dies on the way."""
+    from partwise.sequences.commands import _parallel, predict
+
+    processes.have_workers(client, 2)
+    labeler(3).fit(pack).save(tmp_path / "m.pw")
+    monkeypatch.chdir(Path(pack.path).parent)  # workers have folders of their own
+    words = ["predict", os.path.relpath(tmp_path / "m.pw"), "train.txt"]
+    alone = ok(capsys, *words)
+    written: list[str] = []
+
+    @contextlib.contextmanager
+    def watched(target: str) -> Iterator[Any]:
+        def write(text: str) -> None:
+            if not written:
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            written.append(text)
+
+        yield write
+
+    monkeypatch.setattr(_parallel, "SPAN_BYTES", 2000)
+    monkeypatch.setattr(predict, "opened", watched)
+    ok(capsys, *words, "--scheduler", processes.address)
+    assert len(written) > 20 and "".join(written) == alone
+    assert "give one of them" in fails(capsys, *words, "--scheduler", processes.address, "--workers", "2", code=2)
 
 
 def test_alignment_on_a_cluster(client: Any, tmp_path: Path) -> None:

@@ -11,24 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusters import ROOT, Hoard, Processes
+from clusters import LINES, ROOT, Hoard, cluster, sample_pack
 
 import partwise
 from partwise.cluster import engine
 from partwise.cluster.mapped import drop_pages
-from partwise.data import load_sample, write_columns
 from partwise.exceptions import ClusterError, StorageError
 
 distributed = pytest.importorskip("distributed", reason="needs partwise[dask]")
 
-LINES = ["word[-1..1]", "suffix(word,1..2)[0]", "word[-1] pos[0]"]
-
 
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> partwise.Pack:
-    folder = tmp_path_factory.mktemp("faults")
-    write_columns(folder / "train.txt", load_sample(split="train").without("ner"))
-    return partwise.pack(folder / "train.txt", folder / "train.pack", templates=LINES, shard_tokens=500)
+    return sample_pack(tmp_path_factory.mktemp("faults"))
 
 
 def test_the_scheduler_is_lost(pack: partwise.Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,9 +32,8 @@ def test_the_scheduler_is_lost(pack: partwise.Pack, tmp_path: Path, monkeypatch:
     def model() -> partwise.SequenceLabeler:
         return partwise.SequenceLabeler(max_passes=10, learner_options={"tolerance": 0.0})
 
-    with Processes(tmp_path) as processes:
-        with distributed.Client(processes.address, timeout=30) as client:
-            processes.have_workers(client, 1)
+    with cluster(tmp_path) as (processes, mine):
+        mine.close()
 
         def kill(record: Any, theta: Any) -> None:
             if record.step == 4:
@@ -70,8 +64,7 @@ def test_a_worker_runs_out_of_memory(tmp_path: Path) -> None:
         "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "0.95",
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",  # the first worker that is lost tells enough
     }
-    with Processes(tmp_path, **settings) as processes, distributed.Client(processes.address, timeout=30) as client:
-        processes.have_workers(client, 1, "--memory-limit", "600MB")
+    with cluster(tmp_path, "--memory-limit", "600MB", **settings) as (_, client):
         runner = ClusterRunner(client, [Hoard(700_000_000)])
         with pytest.raises(
             ClusterError,

@@ -51,7 +51,10 @@ def cut_pairs(
     corpus: Corpus, cells: NDArray[np.int32], n_entries: int, borders: NDArray[np.int64], shapes: Any, longest: int,
     margin: int,
 ) -> tuple[list[PairBlock], list[NDArray[np.int64]]]:  # fmt: skip
-    """The blocks between the borders, and the entries of the table that each uses."""
+    """The blocks between the borders, and the entries of the table that each uses.
+
+    ``cells`` is the largest array there is: blocks take it over, and what it held is no longer in it.
+    """
     blocks, entries = [], []
     there = np.zeros(n_entries, bool)
     for a, b in pairwise(borders):
@@ -60,7 +63,8 @@ def cut_pairs(
         there[:] = False
         there[cells[c0:c1]] = True
         used = np.flatnonzero(there)
-        local = (np.cumsum(there, dtype=np.int32) - 1)[cells[c0:c1]]
+        local = cells[c0:c1]
+        local[:] = (np.cumsum(there, dtype=np.int32) - 1)[local]
         part = Corpus(
             corpus.source[e0:e1],
             corpus.target[f0:f1],

@@ -77,7 +77,7 @@ class Training:
             shapes = tuple(part.shape for part in self._counts[0][1:])
             parts, self._entries = cut_pairs(corpus, cells, entries, self.borders, shapes, self.longest, self.margin)
             self._runner = ClusterRunner(engine, parts)
-            del self.cells, self._free  # the blocks have their own
+            del self.cells, self._free  # the blocks have taken them over
         self.model = ""
         self.current = self._start()
 

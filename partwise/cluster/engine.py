@@ -23,13 +23,15 @@ from partwise.cluster.shards import Leaf, Shard, dense, group_borders, halves, s
 from partwise.cluster.worker import Sent
 from partwise.exceptions import ClusterError, ParameterError
 
-__all__ = ["ClusterRunner", "connect", "local_client"]
+__all__ = ["ClusterRunner", "check_versions", "connect", "local_client", "lost_errors", "threads_of"]
 
 #: Seconds to wait for a scheduler to answer, and for a worker to come back where none is left.
 TIMEOUT = 10.0
 PATIENCE = 120.0
 #: How often a piece of work may be lost with its worker before it is blamed for that.
 ATTEMPTS = 6
+#: What a client raises that cannot ask its scheduler: the connection is lost, or closed on this side.
+UNREACHABLE = (OSError, RuntimeError)
 #: Bytes from which on a value is sent by itself and not as part of a task.
 LARGE = 1 << 16
 
@@ -90,6 +92,33 @@ def connect(engine: Any) -> Iterator[Any]:
         yield client
 
 
+def threads_of(client: Any) -> dict[str, int]:
+    """Threads of each worker, by address; waits for one where there is none."""
+    give_up = time.monotonic() + PATIENCE
+    while not (known := client.nthreads()):
+        if time.monotonic() > give_up:
+            raise ClusterError(f"no worker connected to the scheduler within {PATIENCE:g} s")
+        time.sleep(0.1)
+    return {address: int(known[address]) for address in sorted(known)}
+
+
+def check_versions(client: Any) -> None:
+    """Refuse workers that have something else installed."""
+    threads_of(client)
+    mine = worker.versions()
+    try:
+        theirs = client.run(worker.versions)
+    except Exception as error:  # whatever a worker without partwise raises
+        raise ClusterError(f"a worker cannot import partwise {mine['partwise']}: {error}") from None
+    for address, found in theirs.items():
+        wrong = [f"{name} {found.get(name)} (here {mine[name]})" for name in mine if found.get(name) != mine[name]]
+        if wrong:
+            raise ClusterError(
+                f"worker {address} has {', '.join(wrong)}; install the same versions there: only they give the "
+                "same model"
+            )
+
+
 class ClusterRunner:
     """Works on shards that workers hold; see :class:`~partwise.cluster.shards.ShardRunner`."""
 
@@ -100,8 +129,8 @@ class ClusterRunner:
         self._stack = contextlib.ExitStack()
         try:
             self.client = self._stack.enter_context(connect(engine))
-            self._lost: tuple[type[BaseException], ...] = (*_lost_errors(), CancelledError)
-            self._check_versions()
+            self._lost = lost_errors()
+            check_versions(self.client)
             self._restarts = len(self._memory_events())
         except BaseException:
             self._stack.close()
@@ -119,7 +148,7 @@ class ClusterRunner:
 
     @property
     def n_groups(self) -> int:
-        return len(self._workers())
+        return len(threads_of(self.client))
 
     def borders(self, groups: int) -> list[int]:
         return group_borders(len(self.shards), groups)
@@ -146,19 +175,11 @@ class ClusterRunner:
         self._stack.close()
 
     def _forget(self) -> None:
-        with contextlib.suppress(Exception):  # workers that are gone have forgotten already
-            self.client.run(worker.forget, self.run)
+        if self.client.status == "running":  # else nobody can be asked
+            with contextlib.suppress(*UNREACHABLE):
+                self.client.run(worker.forget, self.run, on_error="ignore")  # who is gone has forgotten already
 
     # who does what
-
-    def _workers(self) -> dict[str, int]:
-        """Threads of each worker, by address; waits for one where there is none."""
-        give_up = time.monotonic() + PATIENCE
-        while not (known := self.client.nthreads()):
-            if time.monotonic() > give_up:
-                raise ClusterError(f"no worker connected to the scheduler within {PATIENCE:g} s")
-            time.sleep(0.1)
-        return {address: int(known[address]) for address in sorted(known)}
 
     def _nodes(self, workers: list[str]) -> list[Node]:
         """Nodes of the tree, each with the worker that evaluates it: at least as many as there are workers."""
@@ -172,21 +193,6 @@ class ClusterRunner:
             spans = cut
         return _homes(spans, workers)
 
-    def _check_versions(self) -> None:
-        self._workers()
-        mine = worker.versions()
-        try:
-            theirs = self.client.run(worker.versions)
-        except Exception as error:  # whatever a worker without partwise raises
-            raise ClusterError(f"a worker cannot import partwise {mine['partwise']}: {error}") from None
-        for address, found in theirs.items():
-            wrong = [f"{name} {found.get(name)} (here {mine[name]})" for name in mine if found.get(name) != mine[name]]
-            if wrong:
-                raise ClusterError(
-                    f"worker {address} has {', '.join(wrong)}; install the same versions there: only they give the "
-                    "same model"
-                )
-
     # shards to workers
 
     def _place(self, nodes: Sequence[Node], threads: dict[str, int]) -> None:
@@ -196,8 +202,10 @@ class ClusterRunner:
             wanted = [k for k in range(first, last) if k not in self._held.get(address, ())]
             if not wanted:
                 continue
-            sent = {k: self.shards[k] for k in wanted}
-            opening.append(self._submit(address, worker.adopt, self.run, Sent(sent), threads[address]))
+            sent = self._put(
+                address, Sent({k: self.shards[k] for k in wanted})
+            )  # dask cannot tell how large shards are
+            opening.append(self._submit(address, worker.adopt, self.run, sent, threads[address]))
             self._held.setdefault(address, set()).update(wanted)
         for future in opening:
             future.result()
@@ -262,7 +270,7 @@ class ClusterRunner:
         last: BaseException | None = None
         for _ in range(ATTEMPTS):
             try:
-                threads = self._workers()
+                threads = threads_of(self.client)
                 nodes = (share or self._nodes)(list(threads))
                 self._place(nodes, threads)
                 found = attempt(nodes)
@@ -290,7 +298,7 @@ class ClusterRunner:
         try:
             answer: Sequence[Any] = self.client.get_events("worker-restart-memory")
             return answer
-        except Exception:  # no scheduler to ask: what follows tells
+        except UNREACHABLE:  # what follows tells
             return ()
 
     def _out_of_memory(self) -> ClusterError:
@@ -324,10 +332,10 @@ def _gone() -> ClusterError:
     return ClusterError("the scheduler is gone; run the same command again to resume from its checkpoint")
 
 
-def _lost_errors() -> tuple[type[BaseException], ...]:
+def lost_errors() -> tuple[type[BaseException], ...]:
     """What is raised here where a worker, or something that it held, is lost."""
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
     from distributed.comm.core import CommClosedError
 
-    return KilledWorker, FutureCancelledError, CommClosedError, TimeoutError, ConnectionError
+    return KilledWorker, FutureCancelledError, CommClosedError, TimeoutError, ConnectionError, CancelledError

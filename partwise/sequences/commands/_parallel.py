@@ -1,14 +1,19 @@
 """Prediction in several processes: each labels byte ranges of the file, and the texts come back in their order.
 
-What cannot be cut at a byte (a pipe, a compressed file) is parsed here, and the processes label the pieces.
+What cannot be cut at a byte (a pipe, a compressed file) is parsed here, and the processes label the pieces. They are
+processes of this machine or workers of a dask cluster, which see the model and the file under the same path.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import threading
+import uuid
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -16,7 +21,8 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from partwise.data.spans import Reading, Span, plan_spans, span_blocks
-from partwise.data.streams import COMPRESSED, open_bytes
+from partwise.data.streams import COMPRESSED, is_address, open_bytes
+from partwise.exceptions import ClusterError
 from partwise.sequences.commands._files import FileLayout
 from partwise.sequences.commands._models import open_model
 
@@ -31,20 +37,44 @@ SPAN_BYTES = 1 << 22
 
 def predicted_texts(args: argparse.Namespace, layout: FileLayout, context: str) -> Iterator[str]:
     """The output, piece by piece, the same as one process writes."""
-    settings = (args, layout, context)
-    pieces = _pieces(args, layout, context)
-    waiting: deque[Future[list[str]]] = deque()
-    with ProcessPoolExecutor(args.workers, get_context("spawn"), _begin, settings) as pool:
-        try:
-            for piece in chain(pieces, [None] * (2 * args.workers)):  # a few pieces ahead, no more
-                if piece is not None:
-                    waiting.append(pool.submit(_label, *piece))
-                if waiting and (piece is None or len(waiting) > 2 * args.workers):
-                    yield from waiting.popleft().result()
-            while waiting:
+    waiting: deque[Any] = deque()
+    with (_cluster if args.scheduler is not None else _processes)(args, layout, context) as (submit, n):
+        for piece in chain(_pieces(args, layout, context), [None] * (2 * n)):  # a few pieces ahead, no more
+            if piece is not None:
+                waiting.append(submit(*piece))
+            if waiting and (piece is None or len(waiting) > 2 * n):
                 yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
+
+
+#: A call that labels a piece elsewhere and returns a future, and how many of them are at work at the same time.
+Labelling = tuple[Callable[..., Any], int]
+
+
+@contextlib.contextmanager
+def _processes(args: argparse.Namespace, layout: FileLayout, context: str) -> Iterator[Labelling]:
+    with ProcessPoolExecutor(args.workers, get_context("spawn"), _begin, (args, layout, context)) as pool:
+        try:
+            yield partial(pool.submit, _label), args.workers
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _cluster(args: argparse.Namespace, layout: FileLayout, context: str) -> Iterator[Labelling]:
+    """A piece that is lost with its worker is labelled by another: nothing depends on who does it."""
+    from partwise.cluster.engine import check_versions, connect, lost_errors, threads_of
+
+    settings = argparse.Namespace(**{**vars(args), "model": os.path.abspath(args.model)}), layout, context
+    with connect(args.scheduler) as client:
+        check_versions(client)
+        label = partial(client.submit, _label_there, uuid.uuid4().hex, settings, pure=False)
+        try:
+            yield label, sum(threads_of(client).values())
+        except lost_errors() as error:
+            message = f"the cluster was lost before everything was labelled ({error}); run the same command again"
+            raise ClusterError(message) from None
 
 
 def _pieces(args: argparse.Namespace, layout: FileLayout, context: str) -> Iterator[tuple[Any, ...]]:
@@ -57,7 +87,8 @@ def _pieces(args: argparse.Namespace, layout: FileLayout, context: str) -> Itera
         return
     reading = _reading(layout, context)
     before = 0
-    for [span] in plan_spans([args.file], reading, SPAN_BYTES):
+    path = args.file if args.scheduler is None or is_address(args.file) else os.path.abspath(args.file)
+    for [span] in plan_spans([path], reading, SPAN_BYTES):
         yield span, before
         if args.json or args.spans:  # only they tell lines
             before += _lines(span)
@@ -79,7 +110,7 @@ def _lines(span: Span) -> int:
     return found
 
 
-_PROCESS: dict[str, Any] = {}
+_HERE = threading.local()  # a worker may have several threads
 
 
 def _begin(args: argparse.Namespace, layout: FileLayout, context: str) -> None:
@@ -89,11 +120,19 @@ def _begin(args: argparse.Namespace, layout: FileLayout, context: str) -> None:
     model = open_model(args.model, 1)
     for stage in model.stages if args.context == "sentence" else ():
         stage.encoder_.warns = False
-    _PROCESS.update(make=partial(Renderer, model, args, layout.separator or " "), layout=layout, context=context)
+    _HERE.make, _HERE.layout, _HERE.context = partial(Renderer, model, args, layout.separator or " "), layout, context
+
+
+def _label_there(run: str, settings: tuple[argparse.Namespace, FileLayout, str], piece: Any, before: int) -> list[str]:
+    """The same on a worker, which may have begun with another model."""
+    if getattr(_HERE, "run", None) != run:
+        _begin(*settings)
+        _HERE.run = run
+    return _label(piece, before)
 
 
 def _label(piece: Span | Columns, before: int) -> list[str]:
-    render, layout, context = _PROCESS["make"](), _PROCESS["layout"], _PROCESS["context"]
+    render, layout, context = _HERE.make(), _HERE.layout, _HERE.context
     if not isinstance(piece, Span):
         render.announced = before
         return [render.block(piece, layout.label, context)]

@@ -51,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", "-w", metavar="N", type=int, default=1, help="processes; the output is the same (default: 1)"
     )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="label on a dask cluster, such as tcp://host:8786")
     add_layout(parser)
 
 
@@ -63,11 +64,13 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"--kbest must be at least 1, got {args.kbest}")
     if args.workers < 1:
         raise UsageError(f"--workers must be at least 1, got {args.workers}")
+    if args.workers > 1 and args.scheduler is not None:
+        raise UsageError("--workers starts processes here, --scheduler uses a cluster: give one of them")
     model = open_model(args.model, args.n_jobs)
     layout = model_layout(model, args)
     render = Renderer(model, args, layout.separator or " ")
     context = args.context or model.context
-    if args.workers > 1:
+    if args.workers > 1 or args.scheduler is not None:
         from partwise.sequences.commands._parallel import predicted_texts
 
         with opened(args.output) as write:
