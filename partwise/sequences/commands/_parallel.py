@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["predicted_texts"]
 
-#: Bytes of a piece: large beside what a piece costs by itself, small beside a file worth several processes, since all
-#: of them wait for the last piece.
-SPAN_BYTES = 1 << 20
+#: Bytes of a piece: large beside what a piece costs by itself, small beside a file worth several processes.
+SPAN_BYTES = 1 << 22
 
 
 def predicted_texts(args: argparse.Namespace, layout: FileLayout, context: str) -> Iterator[str]:
