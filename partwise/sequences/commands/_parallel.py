@@ -56,7 +56,7 @@ Labelling = tuple[Callable[..., Any], int]
 def _processes(args: argparse.Namespace, layout: FileLayout, context: str) -> Iterator[Labelling]:
     with ProcessPoolExecutor(args.workers, get_context("spawn"), _begin, (args, layout, context)) as pool:
         try:
-            yield partial(pool.submit, _label), args.workers
+            yield lambda piece, before: pool.submit(_label, piece, before), args.workers
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
