@@ -36,9 +36,8 @@ def main() -> None:
         found = np.array([network.probability(dict(enumerate(outcome.tolist()))) for outcome in outcomes])
         return float((truth * np.log(truth / found)).sum())
 
-    print(
-        "| rows | values missing | KL, all rows | KL, whole rows alone | whole rows | CPU s |\n|---|---|---|---|---|---|"
-    )
+    print("| rows | values missing | KL, all rows | KL, whole rows alone | whole rows | CPU s |")
+    print("|---|---|---|---|---|---|")
     for count in (500, 5000):
         table = outcomes[rng.choice(len(outcomes), count, p=truth)].astype(object)
         for share in (0.0, 0.3, 0.6):
