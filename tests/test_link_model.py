@@ -11,6 +11,7 @@ from partwise import WordAligner
 from partwise.alignment import GenerativeAligner
 from partwise.alignment.gold_lexicon import LEXICAL, GoldLexicon
 from partwise.alignment.links import Edges
+from partwise.alignment.report import training
 from partwise.data import GoldLinks, load_sample_alignments
 from partwise.estimation.base import load_model
 from partwise.metrics import alignment_scores
@@ -58,6 +59,7 @@ def test_links_one_by_one(raw: GenerativeAligner, tmp_path: Path) -> None:
     link = found[0][0]
     why = model.explain(TEST.bitext[0], link)
     assert why.predicted and why.score == pytest.approx(model.predict_scores(TEST.bitext[:1])[0][link])
+    assert not any("hinge" in record for record in training(model)["records"])  # the log-loss is none
     model.save(tmp_path / "l.pw")
     loaded = load_model(tmp_path / "l.pw")
     assert loaded.predict(TEST.bitext) == found and loaded.model_ == "L"

@@ -149,11 +149,13 @@ def by_length(X: Any, scores: AlignmentScores) -> list[dict[str, Any]]:
 
 
 def training(model: Any) -> dict[str, Any] | None:
-    """The trace of a trained aligner, with the mean hinge loss where the norm of the weights is known."""
+    """The trace of a trained aligner; if it minimised the hinge loss, with its mean where the norm is known."""
     if not hasattr(model, "result_"):
         return None
     found = trace(model)
-    learner, _ = model._settings()
+    learner, loss = model._settings()
+    if loss.smooth:
+        return found
     regularised = getattr(learner, "radius", None) is None
     for record in found["records"]:
         norm = record["extra"].get("norm")
