@@ -269,9 +269,10 @@ class _Bound:
 
     def better(self, new: Record, best: Record) -> bool:
         """As the learner says; with an inner oracle by what it attained, since a loose bound favours θ = 0."""
-        values = [record.extra.get("attained_objective") for record in (new, best)]
-        if self.problem.guarantee == "inner" and self.learner.certified and new.score is None and None not in values:
-            return bool(values[0] < values[1])
+        now, then = (record.extra.get("attained_objective") for record in (new, best))
+        inner = self.problem.guarantee == "inner" and self.learner.certified and new.score is None
+        if inner and now is not None and then is not None:
+            return now < then
         return self.learner.better(new, best)
 
     def start(self, theta: Floats) -> State:
