@@ -49,18 +49,20 @@ class FirstGuesses:
             for part in np.unique(parts):
                 inside, others = np.flatnonzero(parts == part), np.flatnonzero(parts != part)
                 if len(others):  # a single sentence has nothing to learn from
-                    chain = self._chain(k).fit(columns.subset(others), labels[others, ...])
+                    chain = self._chain(k, columns.subset(others), labels[others, ...])
                     for i, *own in zip(inside.tolist(), *_guess(chain, columns.subset(inside)), strict=True):
                         found[i], odds[i] = own
-            self.chains.append(self._chain(k).fit(columns, labels))
+            self.chains.append(self._chain(k, columns, labels))
             columns = _extended(columns, k, found, odds)
         return columns
 
-    def _chain(self, k: int) -> SequenceLabeler:
+    def _chain(self, k: int, columns: Columns, labels: Any) -> SequenceLabeler:
         scheme = "IOB2" if k == 1 else None
-        return SequenceLabeler(
-            self.templates[k], loss="crf", learner="dca", C=1.0, max_passes=self.max_passes, scheme=scheme
-        )
+        settings: dict[str, Any] = {"loss": "crf", "learner": "dca", "C": 1.0, "max_passes": self.max_passes}
+        chain = SequenceLabeler(self.templates[k], scheme=scheme, **settings).fit(columns, labels)
+        if chain.result_.status == "interrupted":  # without the chains there is nothing to keep
+            raise KeyboardInterrupt
+        return chain
 
     def add(self, columns: Columns) -> Columns:
         """New sentences with the columns of guesses."""
