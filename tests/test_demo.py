@@ -47,7 +47,7 @@ def test_each_stop(name: str, capsys: Any, tmp_path: Path) -> None:
     elif name == "parser":
         assert scores["UAS"] > 0.9
     elif name == "aligner":
-        assert scores["AER, matching"] < scores["AER, HMM"] < 0.1
+        assert scores["AER, learned"] < scores["AER, HMM"] < 0.1
     elif name == "segmentation":
         assert scores["pixel accuracy, cut"] > scores["pixel accuracy, alone"] + 0.03
     else:
@@ -57,5 +57,5 @@ def test_each_stop(name: str, capsys: Any, tmp_path: Path) -> None:
 def test_text_of_a_stop(capsys: Any, tmp_path: Path) -> None:
     assert main(["demo", "--only", "aligner", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr()
-    assert "AER, matching" in shown.out and shown.out.endswith("report.html\n")
+    assert "AER, learned" in shown.out and shown.out.endswith("report.html\n")
     assert "a tour in 1 stop" in shown.err

@@ -292,8 +292,10 @@ class WordAligner(LearnedEstimator):
 
     def _final(self, theta: Floats) -> Floats:
         """The weights to predict with: in L, after training, those that make the best threshold 0."""
-        training = self.__dict__.get("_gold_parts")
-        return theta if training is None else shifted(theta, best_threshold(*training, theta))
+        if "_gold_parts" not in self.__dict__:
+            return theta
+        parts, gold = self._gold_parts
+        return shifted(theta, best_threshold(parts, gold, theta))
 
     def _select(self, X: Any, gold: Sequence[GoldLinks]) -> Selection | None:
         """Model and C by cross-validation, where the learner takes a C."""

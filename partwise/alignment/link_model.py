@@ -82,8 +82,8 @@ def best_threshold(parts: AlignmentFeatures, gold: Sequence[GoldLinks], theta: F
     errors = []
     for t in THRESHOLDS:
         found = scores > np.log(t / (1.0 - t))
-        right = 2 * np.count_nonzero(found & sure) + np.count_nonzero(found & possible)
-        errors.append(1.0 - right / max(np.count_nonzero(found) + np.count_nonzero(sure), 1))
+        right = 2 * int((found & sure).sum()) + int((found & possible).sum())
+        errors.append(1.0 - right / max(int(found.sum()) + int(sure.sum()), 1))
     return float(THRESHOLDS[int(np.argmin(errors))])
 
 
@@ -99,4 +99,4 @@ def positive_links(parts: AlignmentFeatures, theta: Floats) -> list[list[Link]]:
     batch: Any = Batch(parts.space, parts.features)
     packed = batch.scores(theta)
     tables = (batch.of(i, packed).reshape(size) for i, size in enumerate(parts.edges.lengths))
-    return [list(map(tuple, np.argwhere(table > 0).tolist())) for table in tables]
+    return [[(j, k) for j, k in np.argwhere(table > 0).tolist()] for table in tables]

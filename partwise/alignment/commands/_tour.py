@@ -1,4 +1,4 @@
-"""The aligner's stop of ``partwise demo``: an HMM, and a matching learned on top of it."""
+"""The aligner's stop of ``partwise demo``: an HMM, and an aligner learned on top of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from partwise.cli.tour import Outcome, Stop
 
 
 def train() -> Any:
-    """Train an HMM on raw pairs and a matching on gold links."""
+    """Train an HMM on raw pairs and an aligner on gold links."""
     from partwise import WordAligner
     from partwise.alignment import GenerativeAligner
     from partwise.data import load_sample_alignments
@@ -25,11 +25,11 @@ def show(trained: Any, folder: str) -> Outcome:
     from partwise.report.page import figure, side_by_side
 
     hmm, model, test = trained
-    found = {name: each.predict(test.bitext) for name, each in (("HMM", hmm), ("matching", model))}
+    found = {name: each.predict(test.bitext) for name, each in (("HMM", hmm), ("learned", model))}
     scores = {f"AER, {name}": alignment_scores(test.gold, links).aer for name, links in found.items()}
-    chosen = max(range(len(test.bitext)), key=lambda i: len(set(found["HMM"][i]) ^ set(found["matching"][i])))
+    chosen = max(range(len(test.bitext)), key=lambda i: len(set(found["HMM"][i]) ^ set(found["learned"][i])))
     source, target = test.bitext[chosen]
-    links = sorted(found["matching"][chosen])
+    links = sorted(found["learned"][chosen])
     lines = [f"{' '.join(source)} – {' '.join(target)}", " ".join(f"{source[i]}–{target[j]}" for i, j in links)]
     gold = test.gold[chosen]
     grids = [
@@ -46,7 +46,7 @@ def show(trained: Any, folder: str) -> Outcome:
 STOP = Stop(
     "aligner",
     "Word alignment",
-    "an HMM learns from raw pairs, then a matching learns from 100 gold pairs which posteriors to trust.",
+    "an HMM learns from raw pairs, then an aligner learns from 100 gold pairs which posteriors to trust.",
     train,
     show,
     rank=2,
