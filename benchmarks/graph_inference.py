@@ -3,8 +3,8 @@
 ``python benchmarks/graph_inference.py``. CPU seconds, one thread each, the fastest of three for both (HiGHS once where
 it takes more than a second). HiGHS (scipy.optimize.linprog) is given the matrices of the local polytope, which are made
 outside its time, and solves to its own tolerance: by the method it chooses, the simplex method, and by its
-interior-point method. AD³ is given the packed graph and the scores, and all that it prepares counts. It is asked for a
-gap of 1e-3, so that it ends early where an output proves its bound to be that near. Its bound after few iterations is
+interior-point method. AD³ is given the packed graph and the scores, and all that it prepares counts. With
+``--gap 1e-3`` it ends early where an output proves its bound to be that near. Its bound after few iterations is
 compared with HiGHS's value; the first setting whose bound is within 1e-3 (relative) counts.
 """
 
@@ -96,10 +96,10 @@ def highs(space: FactorGraph, scores: np.ndarray, method: str) -> tuple[float, f
     return float(-found.fun), min(clocks)
 
 
-def ad3(graph: Graph, scores: np.ndarray, target: float) -> tuple[float, float, int]:
+def ad3(graph: Graph, scores: np.ndarray, target: float, gap: float) -> tuple[float, float, int]:
     """(seconds, relative distance of the bound, iterations) of the first setting within 1e-3."""
     for steps in STEPS:
-        space = FactorGraph([graph], inference="ad3", max_iter=steps, gap=1e-3)
+        space = FactorGraph([graph], inference="ad3", max_iter=steps, gap=gap)
         clocks = []
         for _ in range(3):
             start = time.process_time()
@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--variables", type=int, default=6000)
     parser.add_argument("--scattered", type=int, nargs="*", default=[6000, 12_000])
     parser.add_argument("--shapes", action="store_true", help="also implication chains, budgets and grids of XOR")
+    parser.add_argument("--gap", type=float, default=1e-9, help="how near a proof of the output must come (1e-9)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     rng = np.random.default_rng(args.seed)
@@ -148,7 +149,7 @@ def main() -> None:
         space = FactorGraph([graph], inference="ad3")
         value, slow = highs(space, scores, "highs")
         _, interior = highs(space, scores, "highs-ipm")
-        quick, distance, steps = ad3(graph, scores, value)
+        quick, distance, steps = ad3(graph, scores, value, args.gap)
         print(
             f"{name:48} {slow:9.3f} {interior:9.3f} {quick:9.4f} {slow / quick:7.1f} {distance:9.1e} {steps:11d}",
             flush=True,
