@@ -327,7 +327,7 @@ def _run_cells(experiment: Experiment, context: Context, folder: Path) -> list[C
     done = []
     for number, settings in enumerate(wanted, start=1):
         try:
-            which = [settings, experiment.code, __version__, sizes]
+            which: list[Any] = [settings, experiment.code, __version__, sizes]
             if context.sentences is not None:
                 which.append(context.sentences)
             key = json.dumps(which, sort_keys=True, allow_nan=False)
