@@ -393,7 +393,7 @@ def test_reproduce(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ok(capsys, "reproduce", "--list") == "figure-1  a figure\n"
     assert json.loads(ok(capsys, "reproduce", "--list", "--json")) == {"figure-1": "a figure"}
     assert ok(capsys, "reproduce", "figure-1", "--quick", "--out", "o") == "| F1 |\n\ntable: o/table.md\n"
-    assert calls == [("figure-1", {"quick": True, "data": None, "out": "o"})]
+    assert calls == [("figure-1", {"quick": True, "data": None, "out": "o", "sentences": None})]
 
 
 def test_the_experiments_are_found(capsys: Any) -> None:
