@@ -26,6 +26,7 @@ NOT_RUN = {
     "partwise bench crfsuite_race": "a benchmark",
     "partwise reproduce conll2000-crf": "an experiment on data that is not in the repository",
     "partwise reproduce martins2010-ner": "an experiment on data that is not in the repository",
+    "partwise reproduce daume2005-beams": "an experiment on data that is not in the repository",
     "partwise demo": "a whole tour; test_demo.py takes it",
 }
 EXAMPLES = [
