@@ -26,7 +26,7 @@ PAPER = {
 
 
 def cells(context: Context) -> list[dict[str, Any]]:
-    rest = {"rivals": "ahead", "margin_scale": 10.0, "passes": 2 if context.quick else 10}
+    rest = {"rivals": "ahead", "margin_scale": 10.0, "passes": 2 if context.quick else 15}
     pairs = [(10, "alma")] + [(beam, u) for u in PAPER for beam in BEAMS if (beam, u) != (10, "alma")]
     return [{"update": update, "beam": beam, **rest} for beam, update in pairs]
 

@@ -109,7 +109,7 @@ class JointLabeler(SearchedEstimator):
         alpha: float = 0.9,
         margin_scale: float | None = 10.0,
         average: bool = True,
-        max_passes: int = 10,
+        max_passes: int = 15,
         patience: int | None = None,
         learner_options: dict[str, Any] | None = None,
         random_state: int = 0,
