@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partwise._threads import Threads
+from partwise.alignment.aligner_state import aligner_state, restore_aligner
 from partwise.alignment.explanation import LinkExplanation, explain_link, link_margins
 from partwise.alignment.feature_map import (
     ALIGNMENT_MODELS,
@@ -40,13 +41,13 @@ from partwise.estimation.base import make_learner, make_loss, restore, thread_co
 from partwise.estimation.estimator import check_is_fitted
 from partwise.estimation.learned import LearnedEstimator
 from partwise.estimation.outputs import Outputs, as_instances, as_list
-from partwise.exceptions import InputError, ParameterError, StorageError, unknown_name
+from partwise.exceptions import InputError, ParameterError, unknown_name
 from partwise.gold import checked_weights
 from partwise.learners import Learner, Result
 from partwise.learners.base import Callback
 from partwise.losses import LossFunction
 from partwise.problem import Problem
-from partwise.storage import check_writable, pack_strings, unpack_strings
+from partwise.storage import check_writable
 from partwise.storage import load as load_file
 from partwise.structures.base import Structure
 
@@ -417,44 +418,10 @@ class WordAligner(LearnedEstimator):
     # storage
 
     def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        inner, arrays = self.generative_.to_state()
-        header = {
-            "generative": inner,
-            "sources": len(self.sources),
-            "lexicon": [list(side) for side in self.map_.lexicon],
-            "pairs": self.n_pairs_,
-            "chosen": self.model_,
-            "C": self.C_,
-            "selection": None if self.selection_ is None else list(self.selection_.errors.items()),
-            "selected": None if self.selection_ is None else self.selection_.model,
-            "generative_error": None if self.selection_ is None else self.selection_.generative,
-            "difference_error": 0.0 if self.selection_ is None else self.selection_.standard_error,
-        }
-        arrays = {f"generative/{name}": array for name, array in arrays.items()}
-        counted = {} if self.map_.gold is None else self.map_.gold.to_state()
-        arrays |= {f"gold/{name}": array for name, array in counted.items()}
-        arrays["names_bytes"], arrays["names_offsets"] = pack_strings(self.feature_names_)
-        return header, arrays
+        return aligner_state(self)
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        if header["sources"] != len(self.sources):
-            given = (
-                f"{len(self.sources)} were given" if self.sources else "WordAligner.load(path, sources=(…)) takes them"
-            )
-            raise StorageError(f"it was trained with {header['sources']} sources, which a file cannot hold; {given}")
-        own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("generative/")}
-        self.generative = self.generative_ = GenerativeAligner.from_state(header["generative"], own)
-        self.feature_names_ = unpack_strings(arrays["names_bytes"], arrays["names_offsets"])
-        (first, second), self.n_pairs_ = header["lexicon"], int(header["pairs"])
-        self.model_ = header["chosen"]
-        self.C_, errors, below = header["C"], header["selection"], header["generative_error"]
-        spread = header.get("difference_error", 0.0)
-        errors = None if errors is None else {tuple(choice): error for choice, error in errors}
-        self.selection_ = None if errors is None else Selection(header["selected"], self.C_, errors, below, spread)
-        counted = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("gold/")}
-        self.map_ = self._feature_map((first, second), GoldLexicon.from_state(counted) if self.gold_counts else None)
-        if self.map_([(["a"], ["b"])]).names != self.feature_names_ or len(self.theta_) != len(self.feature_names_):
-            raise StorageError("the weights do not match the features that the settings describe")
+        restore_aligner(self, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mmap: bool = False, sources: tuple[LinkSource, ...] = ()) -> Self:
