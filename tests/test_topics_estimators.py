@@ -354,7 +354,7 @@ def test_a_class_with_one_document():
         ({"class_topics": 0}, "class_topics.*at least 1"),
         ({"beta": 0.0}, "beta.*positive"),
         ({"alpha": [0.1, 0.2]}, "alpha.*B_c \\+ B_s = 3"),
-        ({"transformation": "learned"}, "did you mean 'learned'"),
+        ({"transformation": "learnd"}, "did you mean 'learned'"),
         ({"inference": "mcmc"}, "inference"),
         ({"method": "bridges"}, "did you mean 'bridge'"),
         ({"reference": "pink"}, "reference.*None or one of the classes"),
