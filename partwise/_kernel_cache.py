@@ -115,12 +115,12 @@ class PlainCache(_Cache):
     """numba's own cache, in a folder for every state of what a kernel contains."""
 
     def _numba(self, path: str) -> FunctionCache:
-        before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-        numba.config.CACHE_DIR = path  # type: ignore[attr-defined]
+        config: Any = numba.config
+        before, config.CACHE_DIR = config.CACHE_DIR, path
         try:
             return FunctionCache(self.function)
         finally:
-            numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+            config.CACHE_DIR = before
 
     def _load(self, path: str, sig: Any, target_context: Any) -> Any:
         if not os.path.isdir(path):

@@ -80,7 +80,7 @@ class _Contents:
         self.generics: dict[str, Any] = {}
         self.classes: dict[str, type] = {}
         self.files: set[str] = set()
-        self.unknown: list[tuple[str, UnknownContentsError]] = []
+        self.unknown: list[tuple[str, str]] = []
         for template in _foreign_attributes():
             self._enter(self._file, sys.modules[template.__module__])
 
@@ -103,7 +103,7 @@ class _Contents:
                     self.add("implementation", name, kind, self.describe(chosen))
         for module, unknown in self.unknown:
             if module not in self.files:
-                raise unknown
+                raise UnknownContentsError(unknown)
 
     def _enter(self, visit: Callable[[Any], None], thing: Any) -> None:
         """Visit a thing later, once: what is found must not depend on the order in which it is found."""
@@ -240,7 +240,8 @@ class _Contents:
         try:
             return self.describe(value)
         except UnknownContentsError as unknown:
-            self.unknown.append((module, unknown))
+            # its words alone: an error would keep the frames of all callers alive, and with them their data
+            self.unknown.append((module, str(unknown)))
             return f"{unknown}"
 
 

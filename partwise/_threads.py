@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 __all__ = ["Threads", "ahead"]
 
@@ -55,4 +55,4 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
         coming = pool.submit(next, iterator, end)
         while (item := coming.result()) is not end:
             coming = pool.submit(next, iterator, end)
-            yield item  # type: ignore[misc]
+            yield cast(T, item)

@@ -82,7 +82,7 @@ def _sums(values: NDArray[Any], kind: Any) -> NDArray[Any]:
 
 
 class LabelCost(Cost):
-    """ℓ = Σ_t cost[y_t, y'_t] for structures whose atoms are L labels per position.
+    """ℓ = Σ_t c(y_t, y'_t), c given as a matrix: for structures whose atoms are L labels per position.
 
     Examples
     --------

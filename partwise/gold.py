@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partwise.exceptions import InputError
-from partwise.losses import add_cost, gold_score, loss_bound, loss_parts, soften, subtract_gold
-from partwise.structures.base import part_count
+from partwise.costs import Cost
+from partwise.exceptions import InputError, ParameterError
+from partwise.losses import LossFunction, add_cost, gold_score, loss_bound, loss_parts, soften, subtract_gold
+from partwise.structures.base import Floats, Structure, part_count
 
-__all__ = ["PartialGold", "SparseParts", "Weighted", "checked_weights"]
+__all__ = ["PartialGold", "SparseParts", "Weighted", "checked_weights", "encode_gold"]
 
 
 class SparseParts(NamedTuple):
@@ -93,3 +94,46 @@ def checked_weights(weights: ArrayLike, m: int, *, some: bool = False) -> NDArra
     if not some and not found.any():
         raise InputError("sample_weight is zero for every instance: there is nothing to learn from")
     return found
+
+
+def encode_gold(space: Structure, cost: Cost, loss: LossFunction, outputs: Any) -> tuple[Any, SparseParts]:
+    """Gold and costs for the kernels, of m outputs or of a structure that holds those that might be gold."""
+    if isinstance(outputs, Structure):
+        if loss.uses_cost:
+            raise ParameterError(
+                "loss", "Problem", "one without a cost, because gold outputs are only partly known", str(loss)
+            )
+        m = len(space)
+        free = SparseParts(np.zeros(m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(m))
+        return PartialGold(outputs.pack), free
+    gold = SparseParts(*space.encode_all(outputs), np.zeros(0))
+    if space.constrained:
+        for i in range(len(space)):
+            parts = _dense(space, gold, i)
+            if not space.allows(i, parts):
+                raise InputError(f"gold output of instance {i}: {space.forbidden_part(i, parts)}")
+    return gold, _encode_costs(space, cost, gold)
+
+
+def _dense(space: Structure, gold: SparseParts, i: int) -> Floats:
+    """The gold parts of instance i as one vector."""
+    parts, here = np.zeros(space.n_parts(i)), slice(gold.offsets[i], gold.offsets[i + 1])
+    np.add.at(parts, gold.numbers[here], gold.values[here])
+    return parts
+
+
+def _encode_costs(space: Structure, cost: Cost, gold: SparseParts) -> SparseParts:
+    """(p, q) of every instance: all at once where the cost can, else one by one."""
+    sparse = cost.sparse_parts(space, gold.offsets, gold.numbers, gold.values)
+    if sparse is not None:
+        return SparseParts(*sparse)
+    rows, columns, data, constants = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)], []
+    for i in range(len(space)):
+        p, q = cost.parts(space, i, _dense(space, gold, i)[: space.n_atoms(i)])
+        used = np.flatnonzero(p)
+        rows.append(np.array([len(used)]))
+        columns.append(used.astype(np.int32))
+        data.append(p[used])
+        constants.append(q)
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(rows))]).astype(np.int64)
+    return SparseParts(starts, np.concatenate(columns), np.concatenate(data), np.array(constants))

@@ -122,12 +122,14 @@ def add_cost(cost, i, gamma, scores):
 
 @Generic
 def loss_parts(loss, space, gold, cost, i, scores, work, parts, spare):
-    """parts ← z̄ − z, eq. (9) in part space; returns L, eq. (8). ``scores`` (s on entry) is overwritten."""
+    """parts ← z̄ − z, the gradient in part space, Martins et al. (2010), eq. (9); returns L, eq. (8).
+
+    ``scores`` (s on entry) is overwritten."""
 
 
 @Generic
 def loss_bound(loss, space, gold, cost, i, scores, work, parts, spare):
-    """An upper bound of L where argmax may overlook outputs and the space has a ``bound``. Overwrites ``scores``."""
+    """An upper bound on L where argmax may overlook outputs and the space has a ``bound``. Overwrites ``scores``."""
 
 
 # Each call between compiled functions costs compile time, because numba optimises a caller together with all that
@@ -256,7 +258,7 @@ class LossFunction(ABC):
 
     @property
     def augmented(self) -> bool:
-        """Whether it is a point of L(β,γ), eq. (3): a maximum or soft maximum of cost-augmented scores."""
+        """Whether it is a point of L(β,γ): a maximum or soft maximum of cost-augmented scores."""
         return False
 
     @property
@@ -316,7 +318,9 @@ def register_loss(name: str, loss: LossFunction) -> LossFunction:
 
 @dataclass(frozen=True)
 class Loss(LossFunction):
-    """A point of the family: β ∈ (0, ∞], γ ≥ 0; ``difference`` selects δL = L(β,γ) − L(β,0).
+    """A point of the family L(β,γ), β ∈ (0, ∞], γ ≥ 0: Martins et al. (2010), eq. (3).
+
+    ``difference`` selects δL = L(β,γ) − L(β,0).
 
     ``slack`` (only at β = ∞) lets the cost rescale the slack instead of the margin.
 

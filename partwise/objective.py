@@ -74,7 +74,7 @@ class Objective(Protocol):
 
     @property
     def bounded(self) -> bool:
-        """Whether ``upper_losses`` are upper bounds of the losses."""
+        """Whether ``upper_losses`` are upper bounds on the losses."""
 
     def losses(self, theta: Floats) -> Floats:
         """L_i(θ) of every instance, as attained by the oracle; shape (m,)."""

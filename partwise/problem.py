@@ -23,7 +23,7 @@ from partwise.costs import Cost, Hamming
 from partwise.exceptions import CapabilityError, InputError, ParameterError
 from partwise.features.base import Features, accumulate, feature_scores
 from partwise.features.given import GivenScores, packed_scores
-from partwise.gold import PartialGold, SparseParts, Weighted, checked_weights
+from partwise.gold import PartialGold, SparseParts, Weighted, checked_weights, encode_gold
 from partwise.losses import Loss, LossFunction, loss_bound, loss_parts
 from partwise.objective import TrainingData
 from partwise.structures.base import GUARANTEES, Floats, Structure, part_count
@@ -79,7 +79,7 @@ def block_losses(data, start, stop, theta, buffers, losses, gradient):
 
 @kernel
 def block_bounds(data, start, stop, theta, buffers, losses):
-    """losses[i] ← an upper bound of L_i over a block."""
+    """losses[i] ← an upper bound on L_i over a block."""
     for i in range(start, stop):
         n = part_count(data.space, i)
         feature_scores(data.features, i, theta, buffers.scores, 0)
@@ -97,7 +97,9 @@ def add_blocks(sums, start, stop, total):
 
 
 class Problem(TrainingData):
-    """min_θ λ/2 ‖θ‖² + 1/m Σ_i w_i L(θ; x_i, y_i), eq. (2), without the regulariser, which is the learner's.
+    """min_θ λ/2 ‖θ‖² + 1/m Σ_i w_i L(θ; x_i, y_i): Martins et al. (2010), eq. (2).
+
+    Without the regulariser, which is the learner's.
 
     Parameters
     ----------
@@ -148,7 +150,7 @@ class Problem(TrainingData):
         self.m, self.dim = len(space), features.dim
         self.nonnegative = self._nonnegative(nonnegative)
         self.weights = None if weights is None else checked_weights(weights, self.m)
-        gold, costs = self._encode(outputs)
+        gold, costs = encode_gold(space, self.cost, self.loss, outputs)
         rescaled = self.loss.rescales_slack
         reason = space.slack_obstacle(costs.offsets, costs.numbers, costs.values) if rescaled else None
         if reason is not None:
@@ -188,48 +190,6 @@ class Problem(TrainingData):
             raise ParameterError("nonnegative", "Problem", f"a bool array of shape ({self.dim},)", array.shape)
         return array
 
-    def _encode(self, outputs: Any) -> tuple[Any, SparseParts]:
-        if isinstance(outputs, Structure):
-            return PartialGold(outputs.pack), self._partial_costs(outputs)
-        offsets, numbers, values = self.space.encode_all(outputs)
-        self._check_gold(offsets, numbers, values)
-        return SparseParts(offsets, numbers, values, np.zeros(0)), self._costs(offsets, numbers, values)
-
-    def _check_gold(self, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats) -> None:
-        if not self.space.constrained:
-            return
-        for i in range(self.m):
-            parts = np.zeros(self.space.n_parts(i))
-            here = slice(offsets[i], offsets[i + 1])
-            np.add.at(parts, numbers[here], values[here])
-            if not self.space.allows(i, parts):
-                raise InputError(f"gold output of instance {i}: {self.space.forbidden_part(i, parts)}")
-
-    def _costs(self, offsets: NDArray[np.int64], numbers: NDArray[np.int32], values: Floats) -> SparseParts:
-        sparse = self.cost.sparse_parts(self.space, offsets, numbers, values)
-        if sparse is not None:
-            return SparseParts(*sparse)
-        rows, columns, data, constants = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)], []
-        for i in range(self.m):
-            atoms = np.zeros(self.space.n_parts(i))
-            here = slice(offsets[i], offsets[i + 1])
-            np.add.at(atoms, numbers[here], values[here])
-            p, q = self.cost.parts(self.space, i, atoms[: self.space.n_atoms(i)])
-            used = np.flatnonzero(p)
-            rows.append(np.array([len(used)]))
-            columns.append(used.astype(np.int32))
-            data.append(p[used])
-            constants.append(q)
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(rows))]).astype(np.int64)
-        return SparseParts(starts, np.concatenate(columns), np.concatenate(data), np.array(constants))
-
-    def _partial_costs(self, outputs: Structure) -> SparseParts:
-        if self.loss.uses_cost:
-            raise ParameterError(
-                "loss", "Problem", "one without a cost, because gold outputs are only partly known", str(self.loss)
-            )
-        return SparseParts(np.zeros(self.m + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(self.m))
-
     def weighted(self, pack: Any) -> Any:
         """A loss for the kernels, multiplied by the weights of the instances where they have some."""
         return pack if self.weights is None else Weighted(pack, self.weights)
@@ -252,7 +212,7 @@ class Problem(TrainingData):
 
     @property
     def bounded(self) -> bool:
-        """Whether ``upper_losses`` are upper bounds of the losses."""
+        """Whether ``upper_losses`` are upper bounds on the losses."""
         return self.guarantee in ("exact", "outer") or self.loose
 
     @property

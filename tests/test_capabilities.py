@@ -31,7 +31,7 @@ from partwise.learners import (
     register_learner,
 )
 from partwise.learners.base import Result
-from partwise.learners.names import NAMED
+from partwise.learners.registry import NAMED
 from partwise.losses import LOSSES, Loss
 from partwise.problem import Problem
 from partwise.structures import Chain, Multiclass, Structure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,19 @@ def test_lbfgs_says_how_far_it_is_and_what_to_do() -> None:
     (said,) = warned(lambda: SequenceLabeler(LINES, max_passes=4).fit(X, y))
     assert "LBFGS stopped after 4 passes (max_passes)" in said and "the objective fell by" in said
     assert "max_passes, now 4" in said and "tolerance" in said
+    (share,) = re.findall(r"fell by ([\d.e+-]+)%", said)
+    assert 0 < float(share) <= 100
     assert not warned(lambda: SequenceLabeler(LINES, max_passes=500).fit(X, y))
+
+
+def test_a_bound_within_the_tolerance_is_convergence() -> None:
+    """Ten passes may be all that were allowed, and yet be enough: the certificate proves it."""
+    X, y = [["the", "dog", "barks"], ["a", "cat"]] * 10, [["D", "N", "V"], ["D", "N"]] * 10
+    model = SequenceLabeler(["word[0]", "suffix(word,2)[0]"], max_passes=10)
+    assert not warned(lambda: model.fit(X, y))
+    certificate = model.result_.certificate
+    assert model.result_.status == "max_passes" and certificate is not None and certificate.relative_gap < 1e-5
+    assert warned(lambda: model.set_params(max_passes=3).fit(X, y))
 
 
 @pytest.mark.parametrize("learner", ["n_slack", "one_slack", "frank_wolfe"])

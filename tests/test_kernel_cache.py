@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
 import numba
 import pytest
+from problems import tiny
 from test_compile import run_both
 
 import partwise
 from partwise import _cache_folder
 from partwise._compile import kernel
+from partwise._kernel_contents import kernel_hash
+from partwise.problem import block_losses
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="compilation is switched off")  # type: ignore[attr-defined]
 
@@ -210,6 +215,26 @@ arguments = [numba.typeof(Chain([2], 9).pack), numba.typeof(transitions.TiedTran
 print(json.dumps([kernel_hash(block_losses.py_func, arguments, {}, None)]))
 """
     assert len({toys.ask(script, PYTHONHASHSEED=str(seed))[0] for seed in range(5)}) == 1
+
+
+def test_the_first_call_keeps_nothing_of_its_callers() -> None:
+    """What cannot be described is remembered in words; as an error, it would hold the data of every caller."""
+
+    class Data:
+        pass
+
+    def first_call() -> weakref.ref[Data]:
+        data = Data()
+        kernel_hash(block_losses.py_func, arguments, {}, None)
+        return weakref.ref(data)
+
+    arguments = [numba.typeof(tiny(seed=1, lengths=(3, 2)).problem("crf").data)]
+    gc.collect()
+    gc.disable()  # which would find the circle sooner or later
+    try:
+        assert first_call()() is None
+    finally:
+        gc.enable()
 
 
 EVERY_KERNEL = """

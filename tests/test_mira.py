@@ -145,7 +145,7 @@ def test_one_cut_is_dca(loss: str) -> None:
 
 @pytest.mark.parametrize("C", [0.05, 2.0])
 def test_bounds_of_the_first_pass(C: float) -> None:
-    """Each is a lower bound of the optimum; the better the step, the higher the first one of them."""
+    """Each is a lower bound on the optimum; the better the step, the higher the first one of them."""
     svm = [DCA(C=C, max_passes=1), KBestMIRA(C=C, k=5, max_passes=1), ExactDCA(C=C, max_passes=1)]
     optimum = proximal_hinge(CASE, range(5), np.zeros(CASE.features.dim), C, 1.0)[1] / 5
     bounds = [learner.fit(CASE.problem("svm")).trace[0].dual for learner in svm]

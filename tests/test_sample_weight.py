@@ -62,7 +62,7 @@ def test_a_weight_of_two_is_the_instance_twice(name: str) -> None:
     found, other = learner.fit(weighted), learner.fit(repeated)
     if not batch:  # the order of visits differs, and the weights must be felt all the same
         assert not np.allclose(found.theta, learner.fit(problem(range(M), loss)).theta)
-        if found.trace[0].dual is not None:  # of the first pass: a lower bound of the weighted objective
+        if found.trace[0].dual is not None:  # of the first pass: a lower bound on the weighted objective
             best = LEARNERS["n_slack"](C=0.7).fit(problem(REPEATED, "svm")).certificate
             assert best is not None and found.trace[0].dual * M <= best.primal * len(REPEATED) + 1e-9
         return

@@ -1,10 +1,7 @@
-from partwise.learners.base import LEARNERS as LEARNERS
 from partwise.learners.base import Certificate as Certificate
 from partwise.learners.base import Learner as Learner
 from partwise.learners.base import Record as Record
 from partwise.learners.base import Result as Result
-from partwise.learners.base import find_learner as find_learner
-from partwise.learners.base import register_learner as register_learner
 from partwise.learners.cutting_plane import NSlack as NSlack
 from partwise.learners.cutting_plane import OneSlack as OneSlack
 from partwise.learners.eg import EG as EG
@@ -23,6 +20,9 @@ from partwise.learners.online import Perceptron as Perceptron
 from partwise.learners.online_eg import OnlineEG as OnlineEG
 from partwise.learners.projected_ascent import ProjectedAscent as ProjectedAscent
 from partwise.learners.projected_gradient import ProjectedGradient as ProjectedGradient
+from partwise.learners.registry import LEARNERS as LEARNERS
+from partwise.learners.registry import find_learner as find_learner
+from partwise.learners.registry import register_learner as register_learner
 from partwise.learners.sdca import SDCA as SDCA
 from partwise.learners.simplex_qp import eg_qp as eg_qp
 from partwise.learners.smo import SMO as SMO

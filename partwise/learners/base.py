@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
 from partwise._math import dot
-from partwise.exceptions import CapabilityError, ParameterError, unknown_name
+from partwise.exceptions import CapabilityError, ParameterError
+from partwise.learners.bound import BoundLearner
 from partwise.learners.loop import (
     Callback,
     Certificate,
@@ -27,7 +28,7 @@ from partwise.learners.loop import (
     State,
     run_passes,
 )
-from partwise.learners.names import NAMED
+from partwise.learners.registry import LEARNERS, find_learner, register_learner
 from partwise.losses import Loss, LossFunction
 from partwise.objective import Objective
 from partwise.problem import Problem
@@ -193,6 +194,15 @@ class Learner(ABC):
             return new.objective < best.objective
         return True
 
+    def near(self, gap: float, primal: float) -> bool:
+        """Whether a gap this small, relative to its primal, is what the learner was asked for."""
+        return gap <= 0.0
+
+    def upper_objective(self, problem: Any, theta: Floats, attained: float) -> float:
+        """An upper bound on the objective at θ, from ``Problem.upper_losses`` and the value that an oracle attained."""
+        excess = float(problem.upper_losses(theta).sum()) - float(problem.losses(theta).sum())
+        return attained + max(excess, 0.0) / float(problem.m)
+
     def precision(self, problem: Any) -> Any:
         """The type of θ while it is learned."""
         return np.float64
@@ -224,7 +234,7 @@ class Learner(ABC):
         self.check(problem)
         precision = self.precision(problem)
         return run_passes(
-            _Bound(self, problem, score),
+            BoundLearner(self, problem, score),
             max_passes=self.max_passes,
             theta=np.zeros(problem.dim, precision) if theta is None else np.asarray(theta, precision),
             score=score,
@@ -255,134 +265,10 @@ def _plain(setting: Any) -> Any:
     return setting.item() if isinstance(setting, np.generic | np.ndarray) and np.ndim(setting) == 0 else setting
 
 
-class _Bound:
-    """A learner with its problem, as the loop wants it; corrects what is known by the guarantee of the oracle.
-
-    A cut or a dual point is made of what the oracle attained, so it holds for exact, outer and inner oracles alike. A
-    primal needs an upper bound: an inner oracle without one gives none, an outer one that stops early has its own.
-    Where the guarantee is "none", nothing holds.
-    """
-
-    def __init__(self, learner: Learner, problem: Problem | Objective, score: Callable[[Floats], float] | None) -> None:
-        self.learner, self.problem, self.score = learner, problem, score
-        self.weights = learner.weights
-
-    def better(self, new: Record, best: Record) -> bool:
-        """As the learner says; with an inner oracle by what it attained, since a loose bound favours θ = 0."""
-        now, then = (record.extra.get("attained_objective") for record in (new, best))
-        inner = self.problem.guarantee == "inner" and self.learner.certified and new.score is None
-        if inner and now is not None and then is not None:
-            return now < then
-        return self.learner.better(new, best)
-
-    def start(self, theta: Floats) -> State:
-        return self.learner.start(self.problem, theta, self.score)
-
-    def resume(self, state: State) -> None:
-        """All that a learner of a problem knows is in the state."""
-
-    def advance(self, state: State) -> dict[str, Any]:
-        return self.learner.advance(self.problem, state)
-
-    def satisfied(self, certificate: Certificate | None) -> bool:
-        if certificate is None or not self.learner.certified:
-            return False
-        return certificate.gap <= getattr(self.learner, "tolerance", 0.0) * abs(certificate.primal)
-
-    @property
-    def certifies(self) -> str:
-        return "relaxation" if self.problem.guarantee == "outer" else "problem"
-
-    def certify(self, known: dict[str, Any], theta: Floats, best_dual: float) -> str:
-        problem = self.problem
-        # two things that a sum of problems need not know of: without them nothing iterates, and losses are their bounds
-        left, loose = getattr(problem, "unconverged", None), getattr(problem, "loose", False)
-        if left is not None:
-            known["extra"] = {**known.get("extra", {}), "unconverged": left}
-        if problem.guarantee in ("exact", "outer") and not loose:
-            return ""
-        objective, dual = known.get("objective"), known.get("dual")
-        note = ""
-        if objective is not None:
-            known["extra"] = {**known.get("extra", {}), "attained_objective": float(objective)}
-            known["objective"] = None
-        if problem.guarantee == "none":
-            known["dual"] = None
-            note = f"the {problem.loss.oracle} oracle gives no bound: objective and dual are unknown"
-        elif not problem.bounded:
-            note = f"the {problem.loss.oracle} oracle may overlook outputs and has no bound: the objective is unknown"
-        elif objective is not None:
-            upper, domain = float(problem.upper_losses(theta).sum()), getattr(self.learner, "domain", None)
-            if domain is None:
-                known["objective"] = objective + max(upper - float(problem.losses(theta).sum()), 0.0) / problem.m
-            else:  # the objective is Ω(θ) and these losses, which saves a call of every oracle
-                known["objective"] = max(objective, (domain(problem).cost(theta) + upper) / problem.m)
-        if known.get("converged"):
-            gap = np.inf
-            if known["objective"] is not None:
-                gap = known["objective"] - max(best_dual, -np.inf if dual is None else dual)
-            if not gap <= getattr(self.learner, "tolerance", 0.0) * abs(known["objective"] or 0.0):
-                known["converged"], known["stalled"] = False, True
-        return note
-
-
 def objective(problem: Problem, theta: Floats, C: float) -> float:
     """Eq. (2): λ/2 ‖θ‖² + 1/m Σ_i L_i(θ) with λ = 1/(Cm)."""
     result: float = (0.5 * dot(theta, theta) / C + float(problem.losses(theta).sum())) / problem.m
     return result
-
-
-class _Registry(dict[str, type[Learner]]):
-    """Learners by name. A learner of this package is imported on first use, all of them when the names are listed."""
-
-    _complete = False
-
-    def _load(self) -> None:
-        if not self._complete:
-            self._complete = True
-            from partwise import learners
-
-            for name in NAMED.values():
-                getattr(learners, name)  # its import adds it here
-            # one order, whatever was imported first: that of the package, then those of others
-            place = {name: n for n, name in enumerate(NAMED)}
-            found = sorted(super().items(), key=lambda pair: place.get(pair[0], len(place)))
-            self.clear()
-            self.update(found)
-
-    def __missing__(self, name: str) -> type[Learner]:
-        from partwise import learners
-
-        if name not in NAMED:
-            raise KeyError(name)
-        answer: type[Learner] = getattr(learners, NAMED[name])  # its import adds it here
-        return answer
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in NAMED
-
-    def __iter__(self) -> Iterator[str]:
-        self._load()
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        self._load()
-        return super().__len__()
-
-    def keys(self) -> Any:
-        self._load()
-        return super().keys()
-
-    def values(self) -> Any:
-        self._load()
-        return super().values()
-
-    def items(self) -> Any:
-        self._load()
-        return super().items()
-
-
-LEARNERS: dict[str, type[Learner]] = _Registry()
 
 
 def _who_can(space: Structure, loss: LossFunction) -> str:
@@ -395,20 +281,3 @@ def _who_can(space: Structure, loss: LossFunction) -> str:
         return f"Learners that can: {able[str(loss)]}."
     others = "; ".join(f"with loss {name!r}: {names}" for name, names in able.items() if names)
     return f"No learner can; {others}." if others else "No learner can, with any loss."
-
-
-def register_learner(name: str) -> Callable[[type[Learner]], type[Learner]]:
-    """Make a learner known by name."""
-
-    def add(kind: type[Learner]) -> type[Learner]:
-        LEARNERS[name] = kind
-        return kind
-
-    return add
-
-
-def find_learner(name: str) -> type[Learner]:
-    """The learner of that name; an unknown one is an error with the nearest."""
-    if name not in LEARNERS:
-        raise unknown_name("learner", name, LEARNERS)
-    return LEARNERS[name]

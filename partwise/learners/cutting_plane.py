@@ -93,7 +93,7 @@ class NSlack(CuttingPlane):
     Parameters
     ----------
     max_sweeps : int
-        How often a pass goes over the working sets at most.
+        Maximum number of sweeps over the working sets per pass.
     """
 
     max_sweeps: int = 10

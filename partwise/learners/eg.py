@@ -161,7 +161,9 @@ class DualEG(CertifiedLearner):
 @register_learner("eg")
 @dataclass(frozen=True)
 class EG(DualEG):
-    """Batch exponentiated gradient, Figure 2: all θ_i move together, one pass over the data per step.
+    """Batch exponentiated gradient: all θ_i move together, one pass over the data per step.
+
+    Bartlett et al. (2004), Figure 2.
 
     Parameters
     ----------

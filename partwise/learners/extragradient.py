@@ -136,7 +136,9 @@ class SaddlePointLearner(CertifiedLearner):
 @register_learner("extragradient")
 @dataclass(frozen=True)
 class Extragradient(SaddlePointLearner):
-    """min_θ max_z Ω(θ) + Σ_i θᵀF_i(z_i − ẑ_i) + γℓ_i(z_i) by dual extragradient, eqs. (2.13) and (2.17).
+    """min_θ max_z Ω(θ) + Σ_i θᵀF_i(z_i − ẑ_i) + γℓ_i(z_i) by dual extragradient.
+
+    Lacoste-Julien (2009), eqs. (2.13) and (2.17).
 
     Parameters
     ----------

@@ -214,7 +214,7 @@ class FrankWolfe(BlockLearner):
 class BatchFrankWolfe(CertifiedLearner):
     """Frank–Wolfe with one step for all instances together (Lacoste-Julien et al. 2013, Algorithm 2).
 
-    With G = Σ_i F_i u_s,i the subgradient at θ, the corner is v_s = −G and the step min(1, g / (C ‖v_s − v‖²)). It
+    With G = Σ_i F_i u_{s,i} the subgradient at θ, the corner is v_s = −G and the step min(1, g / (C ‖v_s − v‖²)). It
     needs neither the duals of single instances nor an evaluation of its own for the certificate, and runs in threads;
     it also needs many more passes than :class:`FrankWolfe`.
     """

@@ -155,7 +155,7 @@ def _may_be_positive(system: scipy.sparse.csr_array, target: Floats) -> NDArray[
 @register_learner("joint_qp")
 @dataclass(frozen=True)
 class JointQP(SaddlePointLearner):
-    """Eq. (2.15) solved as a whole by clarabel: exact solutions of small problems, in one pass.
+    """Lacoste-Julien (2009), eq. (2.15), solved as a whole by clarabel: exact solutions of small problems, in one pass.
 
     The certificate does not rely on the solver: primal and dual are computed from its θ and its multipliers z. These
     obey the constraints of the polytope only to about the solver's tolerance, so they are first brought onto it (where

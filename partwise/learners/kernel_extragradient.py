@@ -102,7 +102,9 @@ class KernelResult:
 
 @dataclass(frozen=True)
 class KernelExtragradient(Extragradient):
-    """Dual extragradient where only a kernel between parts is known, §2.5.1; for small problems, K is kept whole.
+    """Dual extragradient where only a kernel between parts is known: Lacoste-Julien (2009), §2.5.1.
+
+    For small problems: the whole Gram matrix K is kept.
 
     ``fit_kernel`` takes a structure and a kernel in place of a Problem. The domain is an L2 ball or the L2 regulariser.
 

@@ -68,6 +68,9 @@ class LBFGS(Learner):
     def accepts(self, loss: LossFunction) -> bool:
         return loss.smooth
 
+    def near(self, gap: float, primal: float) -> bool:
+        return gap <= self.tolerance * abs(primal)
+
     def start(self, problem: Objective, theta: Floats, score: Callable[[Floats], float] | None) -> State:
         if self.warm_passes and not isinstance(problem, Problem):
             raise ParameterError("warm_passes", "LBFGS", "0 if the sum is not a Problem", self.warm_passes)

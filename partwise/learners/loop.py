@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._memory import release_free_memory
 from partwise.exceptions import OracleError
 
 __all__ = ["Callback", "Certificate", "CheckpointLike", "Passes", "Record", "Result", "State", "run_passes"]
@@ -33,8 +34,8 @@ class Record:
 
     step: int
     seconds: float
-    objective: float | None = None  # eq. (2), or an upper bound of it where inference is approximate
-    dual: float | None = None  # a lower bound of the optimum of eq. (2)
+    objective: float | None = None  # eq. (2), or an upper bound on it where inference is approximate
+    dual: float | None = None  # a lower bound on the optimum of eq. (2)
     score: float | None = None  # on held-out data
     extra: dict[str, float] = field(default_factory=dict)
     note: str = ""  # why objective or dual are unknown, where inference is to blame
@@ -47,7 +48,9 @@ class Record:
 
 @dataclass(frozen=True)
 class Certificate:
-    """dual ≤ min of eq. (2) ≤ primal: how far from the optimum the answer can be at most.
+    """dual ≤ min_θ P(θ) ≤ primal: how far the answer can be from the optimum, at most.
+
+    P is the objective of Martins et al. (2010), eq. (2).
 
     ``of`` says what it certifies: the "problem", or the "relaxation" that an outer oracle solves in its place, whose
     objective is never below the problem's.
@@ -157,6 +160,8 @@ def run_passes(
             state = learner.start(best_theta.copy())
         for step in range(len(trace) + 1, max_passes + 1):
             known = learner.advance(state)
+            if not trace:  # reading the data and loading the kernels took more than later passes will
+                release_free_memory()
             now = learner.weights(state)
             note = learner.certify(known, now, _best_dual(trace))
             record = Record(

@@ -1,6 +1,6 @@
-"""MIRA with many half-spaces: tighter solutions of the step of dual coordinate ascent, eqs. (11) and (17).
+"""MIRA with many half-spaces: tighter solutions of the step of dual coordinate ascent.
 
-A step at instance t solves
+A step at instance t (Martins et al. 2010, eqs. (11) and (17)) solves
 
     min_θ  1/(2C) ‖θ − θ_t‖² + L(θ; x_t, y_t),                                                              (11)
 
@@ -150,7 +150,7 @@ def exact_pass(data, order, C, limit, tolerance, buffers, scratch, v, w, counter
 @register_learner("mira")
 @dataclass(frozen=True)
 class KBestMIRA(OnlineLearner):
-    """k-best MIRA: the step of eq. (17) over the k most violated outputs of the hinge loss."""
+    """k-best MIRA: the step of Martins et al. (2010), eq. (17), over the k most violated outputs of the hinge loss."""
 
     rule = ASCENT
     needs: ClassVar[frozenset[str]] = frozenset({"kbest"})
@@ -178,10 +178,12 @@ class KBestMIRA(OnlineLearner):
 @register_learner("exact_dca")
 @dataclass(frozen=True)
 class ExactDCA(OnlineLearner):
-    """DCA whose inner problem, eq. (11), is solved to ``inner_tolerance`` instead of linearised once.
+    """DCA whose inner problem is solved to ``inner_tolerance`` instead of linearised once.
+
+    Martins et al. (2010), eq. (11).
 
     The step is exact, not the result. Like DCA, it forgets its duals: in its first pass every step raises the dual, so
-    that the sum of the gains is a lower bound of the optimum; later passes start every step from all of θ, count an
+    that the sum of the gains is a lower bound on the optimum; later passes start every step from all of θ, count an
     instance again as if it were new, and go on to fit the losses without the regulariser. After many passes the
     objective, eq. (2), lies anywhere above its minimum, tens of times above where C is small beside what the losses
     ask for. Stop early by a held-out score, as one does with MIRA; for the minimum of eq. (2) use

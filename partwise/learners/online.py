@@ -10,7 +10,7 @@ DCA             min(1/(λm), L_t / ‖∇L_t‖²), eq. (15)        —
 
 DCA (Martins et al. 2010, Algorithms 1 and 2) takes any loss of the family; with the hinge it is 1-best MIRA. In its
 first pass every step raises the dual, eq. (10), by at least λm η_t (L_t − η_t/2 ‖∇L_t‖²) ≥ 0, so that the sum of
-these is a lower bound of the optimum; later passes are the paper's heuristic and certify nothing.
+these is a lower bound on the optimum; later passes are the paper's heuristic and certify nothing.
 
 θ is kept as a·v and its running sum as A·v − w (A the sum of the a's), so that shrinking and averaging
 cost nothing beyond the sparse update.
@@ -198,7 +198,7 @@ class Perceptron(OnlineLearner):
 @register_learner("sgd")
 @dataclass(frozen=True)
 class SGD(OnlineLearner):
-    """θ ← (1 − η_t λ)θ − η_t ∇L_t, η_t = η/(1 + (t − 1)/m) (LeCun et al. 1998), §5 of Martins et al.
+    """θ ← (1 − η_t λ)θ − η_t ∇L_t, η_t = η/(1 + (t − 1)/m) (LeCun et al. 1998), Martins et al. (2010), §5.
 
     Parameters
     ----------
@@ -251,7 +251,9 @@ class SGD(OnlineLearner):
 @register_learner("dca")
 @dataclass(frozen=True)
 class DCA(OnlineLearner):
-    """Dual coordinate ascent: Algorithms 1 and 2, η_t = min(1/(λm), L_t/‖∇L_t‖²), eq. (15).
+    """θ ← θ − η_t ∇L_t, η_t = min(1/(λm), L_t/‖∇L_t‖²): dual coordinate ascent.
+
+    Martins et al. (2010), Algorithms 1 and 2, eq. (15).
 
     With the hinge this is the max-loss variant of 1-best MIRA (passive–aggressive).
 
@@ -262,8 +264,8 @@ class DCA(OnlineLearner):
     margin : {"cost", "root"}, optional
         By how much the gold output must win: γℓ, or √(γℓ) for the prediction-based variant, as Crammer et al. (2006,
         §7) have it, and CRFsuite's ``pa`` with ℓ the number of wrong labels; there it is the default, better on held-
-        out folds. The root has no place in the max-loss variant: it does not decompose over parts. Nor does a pass with
-        it give a lower bound of the optimum.
+        out folds. The root does not decompose over parts, so the max-loss variant cannot use it. Nor does a pass with
+        it give a lower bound on the optimum.
     """
 
     rule = ASCENT

@@ -54,7 +54,9 @@ def gradient_block(data, offsets, start, stop, theta, eta, buffers, outputs, gra
 @register_learner("projected_gradient")
 @dataclass(frozen=True)
 class ProjectedGradient(SaddlePointLearner):
-    """θ and z by simultaneous projected gradient steps, averaged: eq. (2.16), the baseline of §2.6.
+    """θ and z by simultaneous projected gradient steps, averaged.
+
+    Lacoste-Julien (2009), eq. (2.16), the baseline of §2.6.
 
     The gradient of a regulariser is taken at the new θ (an implicit step). State: the parts of all instances.
 

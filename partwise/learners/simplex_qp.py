@@ -35,7 +35,9 @@ def eg_qp(
     alpha: ArrayLike | None = None,
     keep_path: bool = False,
 ) -> EGQPResult:
-    """min_α Q(α) = b·α + ½ αᵀAα over α = (α_1, …, α_n), each α_i in a simplex: Figure 3.
+    """min_α Q(α) = b·α + ½ αᵀAα over α = (α_1, …, α_n), each α_i in a simplex.
+
+    Bartlett et al. (2004), Figure 3:
 
     α_{i,j} ← α_{i,j} exp(−η s_{i,j}) / Σ_k α_{i,k} exp(−η s_{i,k}), s = ∇Q(α) = b + Aα.
 

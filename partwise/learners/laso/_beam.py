@@ -188,6 +188,67 @@ def settle(problem, i, arena, used, waiting, place):
 
 
 @kernel
+def same_states(arena, queue, size, first):
+    """first[q] ← the place in the queue of the first node with the state of queue[q].
+
+    A state is all that the rest of a search depends on, and in a beam many paths lead to the same: one expansion does.
+    """
+    if size == 1:
+        first[0] = 0
+        return
+    slots = 16
+    while slots < 2 * size:
+        slots *= 2
+    table = np.full(slots, -1, np.int64)
+    for q in range(size):
+        state = arena.state[queue[q]]
+        code = np.uint64(0)
+        for k in range(state.shape[0]):
+            code = (code ^ np.uint64(np.uint32(state[k]))) * np.uint64(0x9E3779B97F4A7C15)
+            code ^= code >> np.uint64(29)
+        slot = np.int64(code & np.uint64(slots - 1))
+        while True:
+            other = table[slot]
+            if other < 0:
+                table[slot] = first[q] = q
+                break
+            known = arena.state[queue[other]]
+            k = 0
+            while k < state.shape[0] and known[k] == state[k]:
+                k += 1
+            if k == state.shape[0]:
+                first[q] = other
+                break
+            slot = (slot + 1) & (slots - 1)
+
+
+class Expansions(NamedTuple):
+    """What was found in the states of one level: sizes[q] actions and gains of queue[q], from start[q] on."""
+
+    actions: NDArray[np.int64]
+    gains: NDArray[np.float64]
+    start: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+@kernel
+def new_expansions(capacity, size):
+    whole, n = np.int64(capacity), np.int64(size)
+    return Expansions(np.empty(whole, np.int64), np.empty(whole), np.empty(n, np.int64), np.zeros(n, np.int64))
+
+
+@kernel
+def expansion_room(found, used, more, size):
+    """The expansions, or a copy twice as large, with room for ``more`` actions and a queue of ``size``."""
+    if used + more <= found.actions.shape[0] and size <= found.start.shape[0]:
+        return found
+    larger = new_expansions(max(found.actions.shape[0], 2 * (used + more)), max(found.start.shape[0], 2 * size))
+    larger.actions[:used], larger.gains[:used] = found.actions[:used], found.gains[:used]
+    larger.start[: found.start.shape[0]], larger.sizes[: found.start.shape[0]] = found.start, found.sizes
+    return larger
+
+
+@kernel
 def decode(problem, i, theta, beam):
     """(arena, queue): the search of input i; the queue holds the best goals, best first, or none if there is none."""
     cache = np.empty(cache_size(problem, i))
@@ -197,14 +258,24 @@ def decode(problem, i, theta, beam):
     root(problem, i, arena)
     heads, counts = np.full(last + 1, -1, np.int64), np.zeros(last + 1, np.int64)
     bars, long = np.full(last + 1, -np.inf), 2 * beam + 8
-    actions, gains = np.empty(width, np.int64), np.empty(width)
+    found = new_expansions(4 * width, 64)
     queue = np.zeros(1, np.int64)
     used, size, waits, level = 1, 1, 0, 0
     while level < last:
+        first, filled = np.zeros(size, np.int64), 0
+        same_states(arena, queue, size, first)
         for q in range(size):
             node = queue[q]
             state, score = arena.state[node], arena.score[node]
-            n = expand(problem, i, theta, cache, state, score, bars, actions, gains)
+            if first[q] == q:
+                found = expansion_room(found, filled, width, size)
+                found.start[q] = filled
+                found.sizes[q] = expand(
+                    problem, i, theta, cache, state, score, bars, found.actions[filled:], found.gains[filled:]
+                )
+                filled += found.sizes[q]
+            begin, n = found.start[first[q]], found.sizes[first[q]]
+            actions, gains = found.actions[begin : begin + n], found.gains[begin : begin + n]
             waiting = waiting_room(waiting, waits, n)
             for j in range(n):
                 to = reach(problem, i, state, actions[j])

@@ -6,16 +6,20 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partwise._compile import composite, kernel
 from partwise.learners.laso._beam import (
     collect,
+    expansion_room,
     keep_best,
     new_arena,
+    new_expansions,
     new_waiting,
     prune,
     room,
     root,
+    same_states,
     settle,
     waiting_room,
 )
@@ -57,6 +61,33 @@ class Rule(NamedTuple):
     rivals: int = 0
 
 
+class Log(NamedTuple):
+    """Where Δ of every correction is written to, for whoever wants to see them: one row after another."""
+
+    used: NDArray[np.int64]  # corrections; whether there was room for all of them
+    ends: NDArray[np.int64]  # where each row ends; of length 0 if nothing is to be written
+    places: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def new_log(rows: int = 0, entries: int = 0) -> Log:
+    return Log(np.zeros(2, np.int64), np.zeros(rows, np.int64), np.empty(entries, np.int64), np.empty(entries))
+
+
+@kernel
+def write_row(log, touched, values, n):
+    """One more row of the log; log.used[1] = 1 if there is no room for it."""
+    row = log.used[0]
+    begin = log.ends[row - 1] if row > 0 else np.int64(0)
+    if row >= log.ends.shape[0] or begin + n > log.places.shape[0]:
+        log.used[1] = 1
+        return
+    for j in range(n):
+        log.places[begin + j], log.values[begin + j] = touched[j], values[j]
+    log.ends[row] = begin + n
+    log.used[0] = row + 1
+
+
 @composite
 def margin(rule, numbers):
     """(1 − α)B k^{−1/2}: what y-good nodes are down-weighted by, in units of theta."""
@@ -88,7 +119,7 @@ def difference(problem, i, arena, used, share, delta, touched):
 
 
 @composite
-def step(rule, numbers, theta, shift, delta, touched, n):
+def step(rule, numbers, theta, shift, delta, touched, n, log):
     """w ← w + Δ, eq. (2), or w ← ℘(w + C k^{−1/2} ℘(Δ)), eq. (3), where w = scale·theta; clears Δ.
 
     ``shift`` keeps the sum of all w so far as mass·theta + shift, so that averaging costs no more than the update.
@@ -104,6 +135,8 @@ def step(rule, numbers, theta, shift, delta, touched, n):
             touched[kept], values[kept] = at, delta[at]
             delta[at] = 0.0
             kept += 1
+    if log.ends.shape[0] > 0:
+        write_row(log, touched, values, kept)
     scale = numbers[SCALE]
     eta = 1.0
     if rule.update == ALMA:
@@ -134,7 +167,7 @@ def path_score(problem, i, arena, used, node, theta, share, delta, touched):
 
 
 @kernel
-def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
+def learn_input(problem, i, rule, numbers, theta, shift, delta, touched, log):
     """Figure 2 for input i, in place; returns the list ``touched``, which may have grown.
 
     An error is a queue without a y-good node, or a goal at its head that is not y-good. LASO continues from the y-good
@@ -148,7 +181,7 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
     root(problem, i, arena)
     heads, counts = np.full(last + 1, -1, np.int64), np.zeros(last + 1, np.int64)
     bars, open_bars, long = np.full(last + 1, -np.inf), np.full(last + 1, -np.inf), 2 * rule.beam + 8
-    actions, gains, right = np.empty(width, np.int64), np.empty(width), np.empty(width, np.int64)
+    found, right = new_expansions(4 * width, 64), np.empty(width, np.int64)
     queue = np.zeros(1, np.int64)
     used, size, waits, level = 1, 1, 0, 0
     down = margin(rule, numbers)
@@ -157,12 +190,22 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
     reference, reference_level = 0, 0  # a y-good node that goes along where the search does not restart
     worst, worst_bad, worst_good = -np.inf, -1, -1
     while level < last:
+        first, filled = np.zeros(size, np.int64), 0
+        same_states(arena, queue, size, first)
         for q in range(size):
             node = queue[q]
             state, score = arena.state[node], arena.score[node]
             n_right = good_actions(problem, i, state, right) if arena.good[node] == 1 else 0
             level_bars = bars if n_right == 0 else open_bars  # y-good children come in wherever they stand
-            n = expand(problem, i, theta, cache, state, score, level_bars, actions, gains)
+            if first[q] == q or n_right > 0:  # nodes come best first, and bars only rise: the first has all that count
+                found = expansion_room(found, filled, width, size)
+                found.start[q], first[q] = filled, q
+                found.sizes[q] = expand(
+                    problem, i, theta, cache, state, score, level_bars, found.actions[filled:], found.gains[filled:]
+                )
+                filled += found.sizes[q]
+            begin, n = found.start[first[q]], found.sizes[first[q]]
+            actions, gains = found.actions[begin : begin + n], found.gains[begin : begin + n]
             waiting = waiting_room(waiting, waits, n)
             for j in range(n):
                 to = reach(problem, i, state, actions[j])
@@ -183,18 +226,19 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
                 if counts[to] >= long:
                     prune(waiting, heads, counts, bars, to, rule.beam, down)
         if whole and reference_level == level:  # its best y-good child
-            n = expand(problem, i, theta, cache, arena.state[reference], 0.0, open_bars, actions, gains)
-            n_right = good_actions(problem, i, arena.state[reference], right)
-            best, chosen = -np.inf, 0
+            own = arena.state[reference]
+            n = expand(problem, i, theta, cache, own, 0.0, open_bars, found.actions, found.gains)
+            n_right = good_actions(problem, i, own, right)
+            best, chosen = -np.inf, np.int64(0)
             for j in range(n):
                 for r in range(n_right):
-                    if right[r] == actions[j] and gains[j] > best:
-                        best, chosen = gains[j], j
+                    if right[r] == found.actions[j] and found.gains[j] > best:
+                        best, chosen = found.gains[j], found.actions[j]
             arena = room(arena, used, 1)
-            arena.parent[used], arena.action[used], arena.good[used] = reference, actions[chosen], 1
+            arena.parent[used], arena.action[used], arena.good[used] = reference, chosen, 1
             arena.score[used] = arena.score[reference] + best
-            advance(problem, i, arena.state[reference], actions[chosen], arena.state[used])
-            reference_level = reach(problem, i, arena.state[reference], actions[chosen])
+            advance(problem, i, arena.state[reference], chosen, arena.state[used])
+            reference_level = reach(problem, i, arena.state[reference], chosen)
             reference = used
             used += 1
         level += 1
@@ -256,7 +300,7 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
         for q in range(nodes, size):
             share[queue[q]] += 1.0 / (size - nodes)
         touched, n = difference(problem, i, arena, used, share, delta, touched)
-        step(rule, numbers, theta, shift, delta, touched, n)
+        step(rule, numbers, theta, shift, delta, touched, n, log)
         numbers[ERRORS] += 1.0
         if rule.mode == EARLY or level == last:
             return touched
@@ -285,17 +329,17 @@ def learn_input(problem, i, rule, numbers, theta, shift, delta, touched):
         share[worst_good] += 1.0
         share[worst_bad] -= 1.0
         touched, n = difference(problem, i, arena, used, share, delta, touched)
-        step(rule, numbers, theta, shift, delta, touched, n)
+        step(rule, numbers, theta, shift, delta, touched, n, log)
         numbers[ERRORS] += 1.0
     return touched
 
 
 @kernel
-def learn_pass(problem, order, rule, numbers, theta, shift, delta):
-    """One pass over the inputs in this order; averages over inputs."""
+def learn_pass(problem, order, rule, numbers, theta, shift, delta, log):
+    """One pass over the inputs in this order; averages over inputs, and writes corrections into a log that has room."""
     touched = np.empty(1024, np.int64)
     for i in order:
-        touched = learn_input(problem, i, rule, numbers, theta, shift, delta, touched)
+        touched = learn_input(problem, i, rule, numbers, theta, shift, delta, touched, log)
         if numbers[SCALE] < 1e-9:  # fold the scale into theta before it underflows
             scale = numbers[SCALE]
             for j in range(theta.shape[0]):

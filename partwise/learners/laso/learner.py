@@ -30,8 +30,10 @@ from partwise.learners.laso._learning import (
     STANDARD,
     STEPS,
     UPDATES,
+    Log,
     Rule,
     learn_pass,
+    new_log,
 )
 from partwise.learners.loop import Callback, Certificate, CheckpointLike, Record, Result, State, run_passes
 from partwise.objective import TrainingData
@@ -79,10 +81,13 @@ class PackedSearch(TrainingData):
 
     def run(self, order: NDArray[np.int64], rule: Rule, state: State) -> None:
         """One pass, in place."""
+        self._run(order, rule, state, new_log())
+
+    def _run(self, order: NDArray[np.int64], rule: Rule, state: State, log: Log) -> None:
         delta, self._delta = self._delta, np.zeros(0)  # not kept if Ctrl-C interrupts the pass
         if len(delta) != self.dim:
             delta = np.zeros(self.dim)
-        learn_pass(self.pack, order, rule, state["numbers"], state["theta"], state["shift"], delta)
+        learn_pass(self.pack, order, rule, state["numbers"], state["theta"], state["shift"], delta, log)
         self._delta = delta
 
     def recall(self, state: State) -> None:
@@ -95,7 +100,9 @@ class PackedSearch(TrainingData):
 
 @dataclass(frozen=True)
 class LaSO:
-    """w ← w + Δ, eq. (2), or w ← ℘(w + C k^{−1/2} ℘(Δ)), eq. (3), whenever the search goes wrong (Figure 2).
+    """w ← w + Δ, or w ← ℘(w + C k^{−1/2} ℘(Δ)), whenever the search goes wrong.
+
+    Daumé and Marcu (2005), Figure 2, eqs. (2) and (3).
 
     Δ = Σ_{n ∈ sibs} Φ(x, n)/|sibs| − Σ_{n ∈ nodes} Φ(x, n)/|nodes|. A search goes wrong when no y-good node is left in
     its queue, or when a goal that is not y-good comes to its head.

@@ -1,4 +1,4 @@
-"""The generic search of Figure 1, and the queues that make it greedy, beam, best-first, A* or depth-first search."""
+"""The generic search (Daumé and Marcu 2005, Figure 1): greedy, beam, best-first, A* or depth-first by its queue."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Beam(Queue):
 
 @dataclass(frozen=True)
 class Greedy(Beam):
-    """Only the best node goes on."""
+    """Only the best node is kept."""
 
     size: int = 1
 
@@ -117,7 +117,7 @@ class AStar(Queue):
 
 @dataclass(frozen=True)
 class DepthFirst(Queue):
-    """The newest nodes first, the best of them foremost."""
+    """The newest nodes first, the best of them at the head."""
 
     def enqueue(self, nodes: list[Node], following: list[Node]) -> list[Node]:
         return [*super().enqueue([], following), *nodes]

@@ -10,7 +10,9 @@ __all__ = ["SearchProblem"]
 
 
 class SearchProblem(ABC):
-    """g(x, n) = wᵀΦ(x, n) over the nodes of a search: an initial state, operators, a goal test (Daumé & Marcu §3.1).
+    """g(x, n) = wᵀΦ(x, n) over the nodes of a search: an initial state, operators, a goal test.
+
+    Daumé and Marcu (2005), §3.1.
 
     States may be anything hashable: tuples, frozen dataclasses, strings. ``features(x, state)`` are those that the
     last step adds, so that Φ(x, n) is their sum along the path to n. For training, ``good`` says whether a state can
