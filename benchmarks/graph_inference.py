@@ -19,7 +19,10 @@ import scipy.optimize
 from partwise.structures import FactorGraph, Graph
 from partwise.structures.graphs import model
 
-STEPS = (1, 5, 10, 15, 20, 25, 30, 40, 60, 80, 120, 160, 200, 240, 320, 400, 480, 560, 640, 800, 960, 1280)
+STEPS = (
+    1, 2, 3, 5, 7, 10, 12, 15, 18, 20, 22, 25, 28, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100, 110, 120, 140, 160, 180,
+    200, 220, 240, 260, 280, 300, 320, 360, 400, 440, 480, 560, 640, 800, 960, 1280,
+)  # fmt: skip
 
 
 def grid(side: int, states: int) -> Graph:

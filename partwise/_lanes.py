@@ -7,12 +7,14 @@ LLVM vectors, which stay in registers. A vector is read from and written to a ro
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
@@ -21,19 +23,23 @@ from partwise._llvm import INT32, INT64, data, load, splat, store
 __all__ = [
     "LANES",
     "add_lanes",
+    "exp_lanes",
     "fill_lanes",
     "load_lanes",
+    "log_lanes",
     "max_lanes",
     "min_lanes",
     "pick_lanes",
     "store_lanes",
     "sum_lanes",
     "take_lanes",
+    "top_lanes",
 ]
 
 LANES = 8
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_INTEGERS = ir.VectorType(INT64, LANES)
 _FAST = ("reassoc", "contract", "nsz")
 
 
@@ -80,6 +86,21 @@ def pick_lanes(a, b, yes, no):
 def sum_lanes(a):
     """The sum over the lanes."""
     return a.sum()
+
+
+def top_lanes(a):
+    """The largest of the lanes."""
+    return a.max()
+
+
+def exp_lanes(a):
+    """e^a for a ≤ 700, to about 1e-10 of itself; 0, or about 1e-304, for a below −700."""
+    return np.exp(np.maximum(a, -700.0))
+
+
+def log_lanes(a):
+    """log a for positive normal numbers, to about 1e-10."""
+    return np.log(a)
 
 
 # ------------------------------------------------------------------ the same, in vector instructions
@@ -164,6 +185,57 @@ def _sum(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         low, high = (builder.shuffle_vector(total, total, half) for half in halves)
         total = builder.fadd(low, high, flags=_FAST)
     return builder.extract_element(total, _lane(0))
+
+
+def _top(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    top, width = args[0], LANES
+    while width > 1:
+        width //= 2
+        halves = [ir.Constant(ir.VectorType(INT32, width), list(range(k, k + width))) for k in (0, width)]
+        low, high = (builder.shuffle_vector(top, top, half) for half in halves)
+        top = builder.select(builder.fcmp_ordered(">", low, high), low, high)
+    return builder.extract_element(top, _lane(0))
+
+
+def _numbers(value: float) -> Any:
+    return ir.Constant(_VECTOR, [value] * LANES)
+
+
+def _integers(value: int) -> Any:
+    return ir.Constant(_INTEGERS, [value] * LANES)
+
+
+def _series(builder: Any, x: Any, coefficients: list[float]) -> Any:
+    """Σ_k c_k x^k by Horner's rule."""
+    total = _numbers(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        total = builder.fadd(builder.fmul(total, x, flags=_FAST), _numbers(c), flags=_FAST)
+    return total
+
+
+def _exp(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """2^n e^r with n = round(a/log 2): |r| ≤ ½ log 2, where ten terms of the series do."""
+    a = builder.select(builder.fcmp_ordered(">", args[0], _numbers(-700.0)), args[0], _numbers(-700.0))
+    kind = ir.FunctionType(_VECTOR, [_VECTOR])
+    nearest = cgutils.get_or_insert_function(builder.module, kind, f"llvm.rint.v{LANES}f64")
+    n = builder.call(nearest, [builder.fmul(a, _numbers(1.0 / math.log(2.0)))])
+    r = builder.fsub(a, builder.fmul(n, _numbers(math.log(2.0)), flags=_FAST), flags=_FAST)
+    grown = _series(builder, r, [1.0 / math.factorial(k) for k in range(10)])
+    shifted = builder.fadd(n, _numbers(1.5 * 2.0**52))  # whose low bits are n's
+    power = builder.shl(builder.bitcast(shifted, _INTEGERS), _integers(52))
+    return builder.bitcast(builder.add(builder.bitcast(grown, _INTEGERS), power), _VECTOR)
+
+
+def _log(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """log m + e log 2 with m in [1/√2, √2); log m = 2s(1 + s²/3 + s⁴/5 + …) with s = (m − 1)/(m + 1)."""
+    bits = builder.bitcast(args[0], _INTEGERS)
+    moved = builder.sub(bits, _integers(0x3FE6A09E667F3BCD))  # of 1/√2
+    exponent = builder.ashr(moved, _integers(52))
+    m = builder.bitcast(builder.sub(bits, builder.shl(exponent, _integers(52))), _VECTOR)
+    s = builder.fdiv(builder.fsub(m, _numbers(1.0)), builder.fadd(m, _numbers(1.0)), flags=_FAST)
+    terms = _series(builder, builder.fmul(s, s, flags=_FAST), [2.0 / (2 * k + 1) for k in range(7)])
+    e = builder.sitofp(builder.trunc(exponent, ir.VectorType(INT32, LANES)), _VECTOR)
+    return builder.fadd(builder.fmul(s, terms, flags=_FAST), builder.fmul(e, _numbers(math.log(2.0))), flags=_FAST)
 
 
 def _arithmetic(name: str) -> Any:
@@ -269,3 +341,33 @@ def _choose_pick(a, b, yes, no):
 @overload(sum_lanes, inline="always")
 def _choose_sum(a):
     return lambda a: _sum_code(a)
+
+
+@intrinsic
+def _top_code(typing: Any, a: Any) -> Any:
+    return types.float64(_lanes), _top
+
+
+@intrinsic
+def _exp_code(typing: Any, a: Any) -> Any:
+    return _lanes(_lanes), _exp
+
+
+@intrinsic
+def _log_code(typing: Any, a: Any) -> Any:
+    return _lanes(_lanes), _log
+
+
+@overload(top_lanes, inline="always")
+def _choose_top(a):
+    return lambda a: _top_code(a)
+
+
+@overload(exp_lanes, inline="always")
+def _choose_exp(a):
+    return lambda a: _exp_code(a)
+
+
+@overload(log_lanes, inline="always")
+def _choose_log(a):
+    return lambda a: _log_code(a)

@@ -117,7 +117,7 @@ class Hard:
         return float((self.cost(theta) + self.loss_of(theta)) / self.m)
 
     def bound(self, alphas: list[Floats]) -> float:
-        """The dual value of distributions over the outputs of every instance: a lower bound of the optimum."""
+        """The dual value of distributions over the outputs of every instance: a lower bound on the optimum."""
         v, constant = np.zeros(self.dim, Wide), Wide(0.0)
         for (a, c), alpha in zip(self.cuts, alphas, strict=True):
             q = np.maximum(alpha, 0.0).astype(Wide)

@@ -165,3 +165,20 @@ def test_command(file: Path, tmp_path: Path, capsys: Any) -> None:
     assert answer.read_text() == format_answer("MAR", [mean[0:2], mean[2:4], mean[4:7]]) + "\n"
     file.write_text(TEXT[:60])
     assert "model.uai:13" in fails(capsys, "infer", str(file))
+
+
+def test_infer_on_a_model_that_allows_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names the file, the factor that is zero throughout, and the evidence."""
+    file, evidence = tmp_path / "none.uai", tmp_path / "e"
+    write_uai(file, UaiModel([2, 2], [(0,), (0, 1)], [np.ones(2), np.zeros((2, 2))]))
+    words = fails(capsys, "infer", str(file))
+    assert "none.uai gives every assignment probability zero: factor 1 is zero throughout" in words
+    unequal = 1.0 - np.eye(2)
+    triangle = UaiModel([2] * 3, [(0, 1), (1, 2), (0, 2)], [unequal] * 3)
+    write_uai(file, triangle)
+    for task in ("MAP", "MAR", "PR"):
+        assert "none.uai gives every assignment probability zero" in fails(capsys, "infer", str(file), "--task", task)
+    write_uai(file, UaiModel([2, 2], [(0, 1)], [unequal]))
+    evidence.write_text("2 0 1 1 1")
+    words = fails(capsys, "infer", str(file), "--evidence", str(evidence))
+    assert f"assignment that agrees with {evidence} probability zero" in words

@@ -52,7 +52,7 @@ class GraphLabeler(LearnedEstimator):
         costs.
     inference : str
         ``auto``: with two labels and associative edges the minimum cut, which is exact; with more labels α-expansion
-        (``expansion``); with full tables an exact junction tree if it fits, else ``trw``, chosen anew for the graphs
+        (``expansion``); with full tables an exact junction tree if it fits, else ``trw``, chosen for the graphs
         of every call. Otherwise the name of an engine of
         :class:`~partwise.structures.factor_graph.FactorGraph`.
     inference_options : dict, optional
@@ -163,7 +163,7 @@ class GraphLabeler(LearnedEstimator):
         X : the graphs
         y : labels, one sequence per graph, in the order of its nodes; or a mapping from node types to sequences
             None or NaN stands for an unknown label. A likelihood is summed over unknown labels; with margins they are
-            filled in and the model is trained again, in turns (``n_rounds_``), and a certificate is of the last turn.
+            filled in and the model is trained again, ``n_rounds_`` times; the certificate is that of the last round.
         node_weights : one (N,) array per graph, optional
             What a mistake at each node costs, for example the pixels of a superpixel; 1 if absent.
         dev : (X, y), optional
@@ -326,7 +326,7 @@ class GraphLabeler(LearnedEstimator):
         *,
         pinned: Sequence[Mapping[int, Any] | None] | None = None,
         inference: str | None = None,
-    ) -> list[Any]:
+    ) -> list[NDArray[np.float64] | list[NDArray[np.float64]]]:
         """P(y_j = b) for every node and label, one (N, L) array per graph; a list of arrays if types differ in L.
 
         Exact or approximate, depending on the inference. Uses the inverse temperature of the loss, or 1 if that is
@@ -342,7 +342,8 @@ class GraphLabeler(LearnedEstimator):
                 "see predict_margins"
             )
         beta = self._settings()[1].beta
-        features, found = self._features(used, inference), []
+        features = self._features(used, inference)
+        found: list[NDArray[np.float64] | list[NDArray[np.float64]]] = []
         for i, graph in enumerate(used):
             scores = (beta if np.isfinite(beta) else 1.0) * features.scores(i, self.theta_)
             atoms = space.marginals(i, scores)[1][: space.n_atoms(i)]

@@ -26,7 +26,7 @@ Codes = NDArray[np.int64]
 class MarkovNetwork(StoredModel, BaseEstimator):
     """p(y) ∝ exp( Σ_v θ_v(y_v) + Σ_C θ_C(y_C) ) with θ of maximum penalised likelihood:
 
-        max_θ Σ_rows log p(known values of the row) − l2/2 ‖θ‖².
+        max_θ Σ_rows log p(known values of the row) − λ/2 ‖θ‖²,     λ = l2.
 
     Rows without missing values enter by their counts alone. One with missing values is marginalised over them,
     log Z(θ; known) − log Z(θ), which makes the problem non-convex and assumes that values are missing at random.

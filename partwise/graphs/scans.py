@@ -177,7 +177,7 @@ class ScanFeatures(Estimator):
     radii : radii of the spin images; those of the shapes as well
     bins : (across, along)
     components : int
-        Principal components to keep (45 in §2.6.1).
+        Principal components to keep (45 in Lacoste-Julien 2009, §2.6.1).
     shapes : bool
         Add the features of :func:`shape_features`.
 

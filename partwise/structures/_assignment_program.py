@@ -39,7 +39,7 @@ class Program(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver found: x of the links (None if nothing), an upper bound of the score, and whether x is optimal."""
+    """What a solver found: x of the links (None if nothing), an upper bound on the score, and whether x is optimal."""
 
     links: Floats | None
     nodes: Floats | None

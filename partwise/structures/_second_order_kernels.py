@@ -6,7 +6,7 @@ children left and right by the Viterbi algorithm, with all scores of siblings an
 
     L(λ, μ) = max_z Σ_a (s_a/3 + λ_a + μ_a) z_a + Σ_h max (Σ_a (s_a/3 − λ_a) y_a + Σ_a (s_a/3 − μ_a) x_a + parts of h)
 
-is an upper bound of the best tree's score for any λ, μ, and the score of each z a lower one. Subgradient steps of
+is an upper bound on the best tree's score for any λ, μ, and the score of each z a lower one. Subgradient steps of
 Polyak's size, (bound − best score)/‖z − y, z − x‖², bring them together; where the three copies agree the tree is
 optimal, and that is the certificate. Only automata whose prices changed are run again.
 """
@@ -174,7 +174,7 @@ def first_infeasible(space):
 
 @kernel
 def decompose(lay, n, arc_scores, scores, single_root, max_iterations, prices, start, floor, best_tree):
-    """best_tree ← the best tree found; returns (its score, an upper bound of all trees' scores, iterations).
+    """best_tree ← the best tree found; returns (its score, an upper bound on all trees' scores, iterations).
 
     ``prices`` (2·arcs,), λ and then μ, are where the search starts and ends. ``start`` is the score of the tree that
     ``best_tree`` holds already, −inf for none. Once no tree can be above ``floor`` the search ends.

@@ -1,7 +1,7 @@
 """The k best second-order trees: branch and bound over the bounds of dual decomposition.
 
 Lawler's (1972) partition. A node is a set of labelled trees: some words have a fixed arc and label, some arcs with
-their labels are forbidden. Dual decomposition gives a tree t of the set and an upper bound of all its trees. Without t
+their labels are forbidden. Dual decomposition gives a tree t of the set and an upper bound on all its trees. Without t
 the set falls into one part per free word w: the words before w as in t, and not the arc and label of t into w. The node
 with the largest bound is split next. Once the k best trees found so far are not below any bound that is left, they are
 the k best of all, whether or not the relaxation is tight: that is the guarantee. After k + :data:`MOST_EXTRA` splits,
@@ -90,7 +90,7 @@ def _floor(values, found):
 def ranked_trees(lay, n, n_labels, scores, single_root, max_iterations, trees, names, values):
     """The best trees found: trees[r, m], names[r, m] the candidate arc into word m and its label; best first.
 
-    Returns (how many there are, an upper bound of the scores of all other trees).
+    Returns (how many there are, an upper bound on the scores of all other trees).
     """
     k, count = values.shape[0], lay.heads.shape[0]
     base, base_labels = np.empty(count), np.empty(count, np.int64)

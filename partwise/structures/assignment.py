@@ -48,7 +48,9 @@ def pair_table(n_rows: int, n_cols: int, kinds: tuple[str, ...]) -> Ints:
 
 
 class Assignment(Structure):
-    """A matching with score Σ_jk s_jk y_jk + Σ_jklm s_jklm y_jk y_lm over pairs of neighbouring links, eq. (3.3).
+    """A matching with score Σ_jk s_jk y_jk + Σ_jklm s_jklm y_jk y_lm over pairs of neighbouring links.
+
+    Lacoste-Julien (2009), eq. (3.3).
 
     Parts: the J·K links, row-major, which are the atoms; with ``max_fertility`` D > 1 the fertility parts of
     :class:`Matching`, eq. (3.2); then the pairs, kind by kind as in ``PAIRS``; ``pair_links`` lists them.
@@ -66,7 +68,7 @@ class Assignment(Structure):
     max_fertility : int
         D, the largest number of links of a word.
     pairs : sequence of names in ``PAIRS``, optional
-        The kinds of pairs that have parts. All that D admits: one word in two links needs D > 1.
+        The kinds of pairs that have parts; by default all that D allows (one word in two links needs D > 1).
     allowed : sequence of n (J, K) bool arrays, optional
         Links that each instance may have. Candidates make everything faster.
     time_limit : float, optional
@@ -200,7 +202,7 @@ class Assignment(Structure):
         return Solution(parts, value, bound, "rounded" if answer.optimal else "time limit")
 
     def bound(self, i: int, scores: ArrayLike) -> float:
-        """An upper bound of the score of every output: the value of the linear relaxation, where there is one."""
+        """An upper bound on the score of every output: the value of the linear relaxation, where there is one."""
         relaxed = not penalty_faults(self._program(i, scores).nodes).any()
         return self.solve(i, scores, relaxed=relaxed).bound
 
@@ -259,12 +261,12 @@ def _integral(answer: Answer) -> bool:
 
 
 class RelaxedAssignment(Assignment):
-    """The polytope of the linear relaxation of eq. (3.3), as if it were the output space.
+    """The polytope of the linear relaxation of Lacoste-Julien (2009), eq. (3.3), as if it were the output space.
 
         z_jk, z_dj, z_dk as in eq. (3.2),   0 ≤ z_jklm ≤ z_jk, z_lm,   z_jklm ≥ z_jk + z_lm − 1
 
     ``argmax`` is a corner of it (a linear program, HiGHS), fractional for some scores, and its score bounds that of
-    every output; ``project`` the nearest point. Training with it minimises an upper bound of the hinge loss, eq. (3.6).
+    every output; ``project`` the nearest point. Training with it minimises an upper bound on the hinge loss, eq. (3.6).
     ``decode`` rounds. Fertility scores must be penalties as for :class:`Matching`.
 
     Examples

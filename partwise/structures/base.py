@@ -136,7 +136,7 @@ class Structure(ABC):
     def certifies(self, oracle: str) -> str:
         """The guarantee that certificates may rest on; less than ``guarantee`` where an engine stops at a tolerance.
 
-        A relaxation that is solved only nearly still bounds every output, but cuts made of it need not hold.
+        A relaxation solved only approximately still bounds every output, but cuts made from it need not be valid.
         """
         return self.guarantee(oracle)
 
@@ -192,7 +192,7 @@ class Structure(ABC):
         raise self._lacks("argmax")
 
     def bound(self, i: int, scores: Floats) -> float:
-        """An upper bound of the score of every output: that of the argmax where it is exact or a relaxation's."""
+        """An upper bound on the score of every output: that of the argmax where it is exact or a relaxation's."""
         if self.guarantee("argmax") in ("exact", "outer"):
             return score_of(np.asarray(scores, float), self.argmax(i, scores))
         raise self._lacks("bound")
@@ -256,7 +256,7 @@ class Structure(ABC):
         raise self._lacks("polytope")
 
     def entropy(self, i: int, scores: Floats) -> float:
-        """H = log Z − scores·E[z], by eq. (6). An approximate one (Bethe) may be negative."""
+        """H = log Z − scores·E[z], Martins et al. (2010), eq. (6). An approximate one (Bethe) may be negative."""
         log_partition, mean = self.marginals(i, scores)
         entropy = log_partition - score_of(np.asarray(scores, float), mean)
         return max(entropy, 0.0) if self.guarantee("marginals") == "exact" else entropy

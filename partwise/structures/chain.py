@@ -49,7 +49,7 @@ class Chain(CompiledStructure):
     transitions : (n_labels, n_labels) bool, optional
         transitions[a, b]: may b follow a? BIO legality and the like.
     start, stop : (n_labels,) bool, optional
-        Labels that may stand first, last.
+        Labels that may come first and labels that may come last.
 
     Notes
     -----
@@ -276,7 +276,10 @@ class Chain(CompiledStructure):
         )
 
     def polytope(self, i: int) -> Polytope:
-        """Marginals of neighbouring transitions agree, and the labels of a position sum to 1; eqs. (2.2) and (2.3)."""
+        """Marginals of neighbouring transitions agree, and the labels of a position sum to 1.
+
+        Lacoste-Julien (2009), eqs. (2.2) and (2.3).
+        """
         from partwise.structures._chain_constraints import chain_polytope  # it needs scipy, which predicting does not
 
         forbidden = self._forbidden(i, np.ones(self.n_parts(i)))

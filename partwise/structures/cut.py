@@ -167,7 +167,7 @@ class Cut(CompiledStructure):
         return result
 
     def polytope(self, i: int) -> Polytope:
-        """Eq. (2.5): z_j0 + z_j1 = 1, z_j1 − z_k1 ≤ z_e, z_k1 − z_j1 ≤ z_e, z_e ≤ 1; forbidden labels 0."""
+        """z_j0 + z_j1 = 1, z_j1 − z_k1 ≤ z_e, z_k1 − z_j1 ≤ z_e, z_e ≤ 1, forbidden labels 0: eq. (2.5)."""
         import scipy.sparse  # here, because predicting does not need it
 
         n, ends = self.n_nodes(i), self.edges(i).astype(np.int64)

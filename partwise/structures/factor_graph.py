@@ -55,7 +55,8 @@ class FactorGraph(CompiledStructure):
     max_table : int
         Largest table of a junction tree, in entries of eight bytes.
     max_iter : int, optional
-        Sweeps of messages (200 unless given), iterations of AD³ (1000). :meth:`convergence` says what did not converge.
+        Sweeps of messages (200 unless given), iterations of AD³ (1000), of which the first 100 at most are sweeps of
+        messages where all factors are tables. :meth:`convergence` says what did not converge.
     tolerance : float
         Residual at which message passing and AD³ stop.
     gap : float
@@ -63,7 +64,7 @@ class FactorGraph(CompiledStructure):
     damping : float
         Share of the old message in a new one.
     n_trees : int
-        Least number of spanning forests of ``trw``, where there are cycles.
+        Minimum number of spanning forests of ``trw``, if there are cycles.
     warm_start : bool
         Start from the messages or multipliers of the last call for the same instance. Results then depend on earlier
         calls, within the tolerance.

@@ -137,7 +137,7 @@ class Matching(CompiledStructure):
         return "nothing is forbidden" if reason is None else reason
 
     def polytope(self, i: int) -> Polytope:
-        """Eq. (3.2): Σ_k z_jk ≤ 1 + Σ_d z_dj for source words, the same for target words, z ≤ 1, forbidden links 0."""
+        """Σ_k z_jk ≤ 1 + Σ_d z_dj for source words, the same for target words, z ≤ 1, forbidden links 0: eq. (3.2)."""
         import scipy.sparse  # here, because predicting does not need it
 
         (n_rows, n_cols), extra = self.size(i), self.max_fertility - 1

@@ -137,7 +137,7 @@ def argmax(space, i, scores, work, parts):
 @oracle("bound", "an upper bound on the highest score, for an argmax that may miss the best output or stop early")
 @Generic
 def bound(space, i, scores, value, work):
-    """An upper bound of max_z scores·z, given the ``value`` that ``argmax`` attained."""
+    """An upper bound on max_z scores·z, given the ``value`` that ``argmax`` attained."""
 
 
 @oracle("marginals", "log-partition, part marginals and entropy, eq. (6)")

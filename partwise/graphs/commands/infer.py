@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partwise.cli.console import tell
 from partwise.cli.registry import Command
+from partwise.exceptions import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from partwise.structures.factor_graph import FactorGraph
 
 EXAMPLES = """
 partwise infer model.uai --task MAP
@@ -42,12 +49,20 @@ def run(args: argparse.Namespace) -> None:
     from partwise.structures.factor_graph import FactorGraph
 
     model = read_uai(args.model)
+    for number, table in enumerate(model.tables):
+        if not table.any():
+            raise InputError(
+                f"{args.model} gives every assignment probability zero: factor {number} is zero throughout"
+            )
     graph, scores, constant = model.factor_graph()
     space = FactorGraph([graph], inference=args.engine, time_limit=args.time_limit)
     if args.engine == "auto" and args.task == "MAP" and space.inference != "junction_tree":
         space = FactorGraph([graph], inference="branch_and_bound", time_limit=args.time_limit)
     if args.evidence:
         space = space.given(0, read_evidence(args.evidence, model.states))
+    if impossible(space, scores):
+        known = f" that agrees with {args.evidence}" if args.evidence else ""
+        raise InputError(f"{args.model} gives every assignment{known} probability zero")
     answer: Any
     if args.task == "MAP":
         solution = space.solve(0, scores)
@@ -68,6 +83,25 @@ def run(args: argparse.Namespace) -> None:
         Path(args.output).write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
+
+
+def impossible(space: FactorGraph, scores: NDArray[np.float64]) -> bool:
+    """Whether no output has a finite score, as far as that can be told at once: on a junction tree exactly."""
+    import numpy as np
+
+    from partwise.structures.graphs import domains
+
+    if np.isfinite(scores).all():
+        return False
+    if space.inference == "junction_tree":
+        try:
+            space.argmax(0, scores)
+        except InputError:
+            return True
+        return False
+    open_atoms, reason = np.ones(space.n_atoms(0), np.uint8), np.full(space.n_atoms(0), -1, np.int64)
+    domains.open_states(space.graph, 0, scores, open_atoms)
+    return bool(domains.propagate(space.graph, 0, scores, open_atoms, reason) >= 0)
 
 
 COMMAND = Command("infer", "answer queries on a graphical model in the UAI format", configure, run, EXAMPLES, rank=52)

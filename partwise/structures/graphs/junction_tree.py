@@ -322,5 +322,5 @@ def too_wide(reason: str) -> InputError:
     """The error of a graph that elimination cannot handle, with what can."""
     return InputError(
         f"{reason}; inference='ad3' gives the best output's upper bound, 'branch_and_bound' the best output, "
-        "'trw' an upper bound of log Z, 'mean_field' a lower one, 'loopy_bp' an estimate"
+        "'trw' an upper bound on log Z, 'mean_field' a lower one, 'loopy_bp' an estimate"
     )

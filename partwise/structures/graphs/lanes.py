@@ -27,8 +27,8 @@ from partwise._lanes import (
 )
 from partwise.structures.graphs.logic import AND_PAIR, AT_MOST_ONE, BUDGET, EQUAL, OR, OR_OUTPUT
 
-__all__ = ["Lanes", "lanes_bound", "lanes_scratch", "load_prices", "make_lanes", "project_lanes", "store_prices",
-           "update_prices"]  # fmt: skip
+__all__ = ["Lanes", "follow_prices", "lanes_bound", "lanes_scratch", "load_prices", "make_lanes", "project_lanes",
+           "store_prices", "update_prices"]  # fmt: skip
 
 WIDEST = 64  # literals of a factor in a batch
 
@@ -224,43 +224,59 @@ def nearest_lanes(kind, budgets, k, n, x):
 def project_lanes(lanes, inverse, price, aim, x, copies, sums):
     """Copies of the bits nearest to aim + λ/η, and their sums: ``project_clauses`` of the factors in batches."""
     scale = fill_lanes(inverse)
-    for k in range(lanes.kind.shape[0]):
-        a, n = lanes.start[k], lanes.start[k + 1] - lanes.start[k]
+    # fields of a tuple are counted references: once here, not in every row
+    kinds, starts, budgets, bits, signs, shifts = (
+        lanes.kind, lanes.start, lanes.budget, lanes.bit, lanes.sign, lanes.shift
+    )  # fmt: skip
+    for k in range(kinds.shape[0]):
+        a, n = starts[k], starts[k + 1] - starts[k]
         for j in range(n):
-            v = take_lanes(aim, lanes.bit, a + j) + scale * load_lanes(price, a + j)
-            store_lanes(x, j, load_lanes(lanes.shift, a + j) + load_lanes(lanes.sign, a + j) * v)
-        nearest_lanes(lanes.kind[k], lanes.budget, k, n, x)
+            v = take_lanes(aim, bits, a + j) + scale * load_lanes(price, a + j)
+            store_lanes(x, j, load_lanes(shifts, a + j) + load_lanes(signs, a + j) * v)
+        nearest_lanes(kinds[k], budgets, k, n, x)
         for j in range(n):
-            z = load_lanes(lanes.shift, a + j) + load_lanes(lanes.sign, a + j) * load_lanes(x, j)
+            z = load_lanes(shifts, a + j) + load_lanes(signs, a + j) * load_lanes(x, j)
             store_lanes(copies, a + j, z)
-            add_lanes(sums, lanes.bit, a + j, z)
+            add_lanes(sums, bits, a + j, z)
 
 
 @kernel
 def load_prices(lanes, lam, price):
     """price ← λ of the edges of the batches."""
+    edges = lanes.edge
     for r in range(price.shape[0]):
-        store_lanes(price, r, take_lanes(lam, lanes.edge, r))
+        store_lanes(price, r, take_lanes(lam, edges, r))
 
 
 @kernel
 def store_prices(lanes, price, lam):
     """λ ← prices of the edges of the batches."""
+    edges = lanes.edge
     for r in range(price.shape[0]):
         for k in range(LANES):
-            lam[lanes.edge[r, k]] = price[r, k]
+            lam[edges[r, k]] = price[r, k]
 
 
 @kernel
 def update_prices(lanes, eta, ahead, drift, p, copies, price):
     """λ ← λ − η(ahead·copies + drift); returns the squared distance of the copies from p."""
     scale, step, total = fill_lanes(ahead), fill_lanes(eta), fill_lanes(0.0)
+    bits = lanes.bit
     for r in range(price.shape[0]):
         z = load_lanes(copies, r)
-        off = z - take_lanes(p, lanes.bit, r)
+        off = z - take_lanes(p, bits, r)
         total = total + off * off
-        store_lanes(price, r, load_lanes(price, r) - step * (scale * z + take_lanes(drift, lanes.bit, r)))
+        store_lanes(price, r, load_lanes(price, r) - step * (scale * z + take_lanes(drift, bits, r)))
     return sum_lanes(total)
+
+
+@kernel
+def follow_prices(price, weight, mean):
+    """mean ← mean + weight·(price − mean)."""
+    scale = fill_lanes(weight)
+    for r in range(price.shape[0]):
+        m = load_lanes(mean, r)
+        store_lanes(mean, r, m + scale * (load_lanes(price, r) - m))
 
 
 @kernel
@@ -300,11 +316,12 @@ def _best_lanes(kind, budgets, k, n, x):
 def lanes_bound(lanes, share, price, x):
     """Σ over the factors in batches of the largest sum of prices share + λ that the factor allows."""
     zero, total = fill_lanes(0.0), fill_lanes(0.0)
-    for k in range(lanes.kind.shape[0]):
-        a, n = lanes.start[k], lanes.start[k + 1] - lanes.start[k]
+    kinds, starts, budgets, bits, signs = lanes.kind, lanes.start, lanes.budget, lanes.bit, lanes.sign
+    for k in range(kinds.shape[0]):
+        a, n = starts[k], starts[k + 1] - starts[k]
         for j in range(n):
-            v, sign = take_lanes(share, lanes.bit, a + j) + load_lanes(price, a + j), load_lanes(lanes.sign, a + j)
+            v, sign = take_lanes(share, bits, a + j) + load_lanes(price, a + j), load_lanes(signs, a + j)
             total = total + pick_lanes(zero, sign, v, zero)
             store_lanes(x, j, sign * v)
-        total = total + _best_lanes(lanes.kind[k], lanes.budget, k, n, x)
+        total = total + _best_lanes(kinds[k], budgets, k, n, x)
     return sum_lanes(total)

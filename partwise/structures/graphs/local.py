@@ -34,9 +34,10 @@ def fixed_bits(space, i, open_atoms):
     """Bits that the open states decide: 0 or 1, −1 for the others."""
     bit_base, atom_base = space.bit_start[space.node_start[i]], space.atom_start[space.node_start[i]]
     fixed = np.full(space.bit_start[space.node_start[i + 1]] - bit_base, -1, np.int8)
+    atom_start, bit_start = space.atom_start, space.bit_start
     for v in range(space.node_start[i], space.node_start[i + 1]):
-        first, states = space.atom_start[v] - atom_base, space.atom_start[v + 1] - space.atom_start[v]
-        b, left = space.bit_start[v] - bit_base, 0
+        first, states = atom_start[v] - atom_base, atom_start[v + 1] - atom_start[v]
+        b, left = bit_start[v] - bit_base, 0
         for x in range(states):
             left += open_atoms[first + x]
         if states == 2 and left == 1:
@@ -57,6 +58,7 @@ def local_tables(space, i, open_atoms, theta, configs, shift, bits):
     bit_base, atom_base = space.bit_start[space.node_start[i]], space.atom_start[space.node_start[i]]
     n = last - first
     fixed = fixed_bits(space, i, open_atoms)
+    edge_start, edge_bit, negated = space.edge_start, space.edge_bit, space.slot_negated
     kind, budget = space.kind[first:last].copy(), np.zeros(n, np.int64)
     degree = np.zeros(fixed.shape[0])
     table_start, set_start = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
@@ -93,21 +95,21 @@ def local_tables(space, i, open_atoms, theta, configs, shift, bits):
             table[table_start[g]] = configs[space.config_start[f] + shift]
         free = true = 0
         output = -1
-        for s in range(a, b):
-            status = np.int64(fixed[space.edge_bit[space.edge_start[s]] - bit_base])
-            if status < 0:
-                free += 1
-            else:
-                status ^= np.int64(space.slot_negated[s])
-                true += status
-            if kind[g] == OR_OUTPUT and s == b - 1:
-                output = status
+        start = edge_start[a]  # an edge per slot
+        for k in range(b - a):  # without branches: what is fixed has no pattern
+            status = np.int64(fixed[edge_bit[start + k] - bit_base])
+            open_bit = np.int64(status < 0)
+            free += open_bit
+            true += (1 - open_bit) * (status ^ np.int64(negated[a + k]))
+        if kind[g] == OR_OUTPUT:
+            output = np.int64(fixed[space.edge_bit[space.edge_start[b - 1]] - bit_base])
+            if output >= 0:
+                output ^= np.int64(space.slot_negated[b - 1])
         kind[g], budget[g] = reduced_kind(kind[g], space.budget[f], true, b - a - true - free, free, output)
         if kind[g] != SATISFIED:
-            for s in range(a, b):
-                bit = space.edge_bit[space.edge_start[s]] - bit_base
-                if fixed[bit] < 0:
-                    degree[bit] += 1.0
+            for k in range(start, start + b - a):
+                bit = edge_bit[k] - bit_base
+                degree[bit] += np.int64(fixed[bit] < 0)
     for r in range(bits.shape[0]):
         if fixed[bits[r]] < 0:
             degree[bits[r]] += 1.0
@@ -142,18 +144,25 @@ def live_links(space, i, local):
     edge_base = space.edge_start[space.slot_start[first]]
     n_edges = space.edge_start[space.slot_start[last]] - edge_base
     bit, start = np.full(n_edges, -1, np.int32), np.zeros(last - first + 1, np.int64)
-    edge, flipped = np.empty(n_edges, np.int32), np.empty(n_edges, np.uint8)
+    edge, flipped = np.empty(n_edges + 1, np.int32), np.empty(n_edges + 1, np.uint8)
     n = 0
+    kinds, fixed, slots, edge_bit, negated = (
+        local.kind, local.fixed, space.slot_start, space.edge_bit, space.slot_negated
+    )  # fmt: skip
     for f in range(first, last):
-        kind = local.kind[f - first]
-        if kind != SATISFIED:
-            for s in range(space.slot_start[f], space.slot_start[f + 1]):
-                for e in range(space.edge_start[s], space.edge_start[s + 1]):
-                    b = space.edge_bit[e] - bit_base
-                    if local.fixed[b] < 0:
-                        bit[e - edge_base] = b
-                        if kind > HARD_TABLE:
-                            edge[n], flipped[n] = e - edge_base, space.slot_negated[s]
-                            n += 1
+        kind = kinds[f - first]
+        if kind > HARD_TABLE:
+            a, s0 = space.edge_start[slots[f]], slots[f]  # an edge per slot
+            for k in range(slots[f + 1] - s0):
+                b = edge_bit[a + k] - bit_base
+                free = fixed[b] < 0
+                bit[a + k - edge_base] = b if free else -1
+                edge[n], flipped[n] = a + k - edge_base, negated[s0 + k]
+                n += np.int64(free)
+        elif kind != SATISFIED:
+            for e in range(space.edge_start[space.slot_start[f]], space.edge_start[space.slot_start[f + 1]]):
+                b = space.edge_bit[e] - bit_base
+                if local.fixed[b] < 0:
+                    bit[e - edge_base] = b
         start[f - first + 1] = n
     return Links(bit, start, edge, flipped)

@@ -62,6 +62,8 @@ def reduced_kind(kind, budget, n_true, n_false, n_free, output):
         return (SATISFIED, 0) if budget - n_true >= n_free else (BUDGET, budget - n_true)
     if kind == OR:
         return (SATISFIED, 0) if n_true > 0 else (OR, 0)
+    if kind == AT_MOST_ONE and n_free == 1 and n_true == 0:
+        return SATISFIED, 0
     if kind == OR_OUTPUT:
         if output < 0:
             return OR_OUTPUT, 0

@@ -199,7 +199,7 @@ def open_for(graph, i, scores, open_atoms):
 
 @marginals.register(MeanFieldSpace)
 def _(space, i, scores, work, parts):
-    """E_q[s·z] + H(q), a lower bound of log Z; parts are those of q. −inf where no output is found."""
+    """E_q[s·z] + H(q), a lower bound on log Z; parts are those of q. −inf where no output is found."""
     graph = space.graph
     n_atoms, shift = atom_count(graph, i), config_offset(graph, i)
     base = graph.atom_start[graph.node_start[i]]

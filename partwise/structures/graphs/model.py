@@ -216,7 +216,7 @@ class Graph:
         starts = np.append(0, np.cumsum([len(scope) for scope in scopes])).astype(np.int64)
         if not scopes:
             return starts, np.zeros(0, np.int64)
-        flat = np.concatenate(scopes)
+        flat = np.concatenate([np.zeros(0, np.int64), *(scope for scope in scopes if scope.size)])
         if flat.size and flat.dtype.kind not in "iu":
             raise InputError("scopes of factors must be integers")
         return starts, flat.astype(np.int64)

@@ -12,9 +12,12 @@ from partwise.structures.graphs.ad3 import Ad3Settings, solve_relaxation
 from partwise.structures.graphs.belief import MessageSpace, bit_count, edge_range, prepare, start_messages
 from partwise.structures.graphs.lanes import make_lanes
 from partwise.structures.graphs.local import live_links, local_tables
+from partwise.structures.graphs.logic import AT_MOST_ONE, BUDGET, SATISFIED
 from partwise.structures.graphs.messages import NoStructure
 from partwise.structures.graphs.pack import GraphSpace, atom_count, config_offset, graph_parts, violated, write_output
+from partwise.structures.graphs.presolve import cap_bits, close_dominated
 from partwise.structures.graphs.readout import round_bits, write_relaxed
+from partwise.structures.graphs.roof import solve_pairs
 from partwise.structures.graphs.start import center_multipliers, score_scale, start_bits, start_multipliers
 from partwise.structures.oracles import argmax, bound, marginals, part_count, work_size
 
@@ -23,6 +26,8 @@ __all__ = ["LOGGED", "BoundsSpace", "RelaxedSpace", "relax"]
 #: What is kept of a call: iterations, residual, status (2 certified best, 1 converged, 0 neither), bound, attained
 #: score, sum of the scores.
 LOGGED = 6
+# η to begin with: where all factors are logical and some demand that literals be true, where bits have caps, otherwise
+LOGICAL, CAPPED, TABLED = 1.2, 2.5, 0.5
 
 
 class RelaxedSpace(NamedTuple):
@@ -42,6 +47,27 @@ class BoundsSpace(NamedTuple):
 
 
 @kernel
+def demanding(local):
+    """Whether some factor demands more than that few of its literals be true."""
+    kinds, found = local.kind, False
+    for g in range(kinds.shape[0]):
+        found = found or kinds[g] not in (SATISFIED, AT_MOST_ONE, BUDGET)
+    return found
+
+
+@kernel
+def finish(graph, i, scores, local, theta, open_atoms, level, p, y, best, spare, parts):
+    """What ``relax`` returns where a cut has found the relaxed optimum; best ← the output that it rounds to, if any."""
+    value = -np.inf
+    round_bits(graph, i, theta, local.degree, open_atoms, p, y)
+    if violated(graph, i, y) < 0:
+        value = write_output(graph, i, y, scores, spare)
+        best[:] = y
+    write_relaxed(graph, i, local, scores, theta, open_atoms, p, parts)
+    return max(level, value), value, 0, 0.0
+
+
+@kernel
 def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, parts):
     """Runs AD³; y ← the best output that rounding found, parts ← the relaxed optimum.
 
@@ -49,37 +75,51 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
     """
     shift = config_offset(graph, i)
     nothing, none = np.empty(0, np.int64), np.empty(0)
+    close_dominated(graph, i, theta, open_atoms)
     local, known = local_tables(graph, i, open_atoms, theta, scores, shift, nothing)
+    p, trial, spare = np.empty(theta.shape[0]), np.zeros(y.shape[0], np.int64), np.empty(graph_parts(graph, i))
+    start_bits(graph, i, open_atoms, p)
+    paired, level = solve_pairs(graph, i, local, theta, p)
+    if paired:
+        return finish(graph, i, scores, local, theta, open_atoms, level + constant + known, p, trial, y, spare, parts)
+    logical = local.set_start[local.kind.shape[0]] == 0
+    cap, more_known = cap_bits(graph, i, local, theta) if logical else (none, 0.0)
+    known += more_known
     links = live_links(graph, i, local)
     lanes = make_lanes(local, links)
     first, last = edge_range(graph, i)
-    lam, p = start_messages(memory, first, last), np.empty(theta.shape[0])
-    start_bits(graph, i, open_atoms, p)
-    trial, spare = np.zeros(y.shape[0], np.int64), np.empty(graph_parts(graph, i))
-    level, value, done, residual = np.inf, -np.inf, 0, np.inf
+    lam = start_messages(memory, first, last)
+    value, done, left, residual = -np.inf, 0, settings.max_iter, np.inf
     warm = False
     for e in range(lam.shape[0]):
         warm = warm or lam[e] != 0.0
     if warm:
         center_multipliers(graph, i, local, lam)
-    elif settings.sweeps > 0 and local.set_start[local.kind.shape[0]] > 0:
-        level, value = start_multipliers(
+    elif settings.sweeps > 0 and not logical:
+        level, value, done = start_multipliers(
             graph, i, local, links, theta, scores, settings, constant + known, lam, p, y, spare
         )
+        left = settings.max_iter - (settings.sweeps if lanes.kind.shape[0] + lanes.single.shape[0] == 0 else done)
     unit = score_scale(local, theta)
-    eta = 0.5 * unit if local.set_start[local.kind.shape[0]] > 0 else unit  # logic alone can take longer steps
-    chunk = 5
-    while True:
+    eta = TABLED * unit
+    if logical:
+        eta = (CAPPED if cap.shape[0] > 0 else LOGICAL if demanding(local) else TABLED) * unit
+    mean = lam.copy() if logical else none
+    for b in range(cap.shape[0]):
+        p[b] = min(p[b], cap[b])
+    chunk, before = 15 if logical else 5, 0  # then the output is looked at
+    while left > 0:
         if level < np.inf and level - value <= settings.gap * (1.0 + abs(level)):
             break
-        limit = min(chunk, settings.max_iter - done)
+        limit = min(chunk, left)
         piece = Ad3Settings(limit, settings.tolerance, settings.gap, settings.every, 0)
         primal = value - constant - known
         low, more, residual, eta = solve_relaxation(
-            graph, i, NoStructure(0), nothing, local, links, lanes, piece, unit, eta, done, lam, none, p, primal
-        )
+            graph, i, NoStructure(0), nothing, local, links, lanes, piece, unit, eta, before, lam, mean, none, cap, p,
+            primal,
+        )  # fmt: skip
         level = min(level, low + constant + known)
-        done += more
+        done, left, before = done + more, left - more, before + more
         chunk = min(2 * chunk, 80)
         round_bits(graph, i, theta, local.degree, open_atoms, p, trial)
         if violated(graph, i, trial) < 0:
@@ -87,11 +127,7 @@ def relax(graph, i, scores, settings, memory, open_atoms, theta, constant, y, pa
             if score > value:
                 value = score
                 y[:] = trial
-        if (
-            residual <= settings.tolerance
-            or done >= settings.max_iter
-            or level - value <= settings.gap * (1.0 + abs(level))
-        ):
+        if residual <= settings.tolerance or level - value <= settings.gap * (1.0 + abs(level)):
             break
     if memory.shape[0] > 0:
         memory[first:last] = lam

@@ -5,17 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from partwise._compile import kernel
+from partwise._lanes import LANES
 from partwise.structures.graphs.ad3 import price_bound
 from partwise.structures.graphs.pack import violated, write_output
+from partwise.structures.graphs.pair_sweeps import (
+    paired_bound,
+    paired_multipliers,
+    pairwise,
+    smooth_rows,
+    sweep_pairs,
+)
 from partwise.structures.graphs.sequential import descend_bound, node_visits, smooth_tables
 from partwise.structures.graphs.subproblems import factor_scratch
 
 __all__ = ["center_multipliers", "score_scale", "start_bits", "start_multipliers"]
 
-SWEEPS = 4  # of sequential messages at one temperature
-PLAIN = 4  # rounds of maxima before messages are smoothed
-COOLINGS = 6  # temperatures, each half of the last
-LAST = 4  # rounds of maxima after that, at most
+SWEEPS = 4  # of sequential messages between two looks at the bound
+STAGES = 4  # rounds of maxima before messages are smoothed, and after that, at most
+HALVINGS = 6  # temperatures, each half of the last
+# The same where all factors are tables over two variables of few states, whose sweeps are fast.
+PLAIN = 2  # rounds of maxima; twice as many where the output is NEAR the bound
+NEAR = 0.01
+COOLINGS, HEAT, COOLER = 10, 0.12, 0.7  # temperatures, the first (of the scores' scale), and their ratio
 
 
 @kernel
@@ -64,26 +75,78 @@ def logical_factors(links):
 
 
 @kernel
-def start_multipliers(graph, i, local, links, theta, scores, settings, offset, lam, p, y, spare):
-    """λ and p from sequential messages; returns (bound, score of the output y that they chose, or −inf).
+def keep_output(graph, i, local, theta, scores, trial, value, y, spare):
+    """y ← the output ``trial`` if it is one and scores more than ``value``; returns the larger score."""
+    settle(graph, i, local, theta, trial)
+    if violated(graph, i, trial) < 0:
+        score = write_output(graph, i, trial, scores, spare)
+        if score > value:
+            value = score
+            y[:] = trial
+    return value
 
-    First maxima; where they do not settle the matter and all factors are tables, smooth messages whose temperature
-    falls, and maxima again. The multipliers with the least bound count. ``offset`` is the score of what is settled.
-    """
+
+@kernel
+def start_pairs(graph, i, pairs, local, links, theta, scores, settings, offset, lam, trial, y, spare):
+    """``start_multipliers`` on tables over two variables of few states; returns (bound, score, sweeps)."""
+    n, bit_base = graph.node_start[i + 1] - graph.node_start[i], graph.bit_start[graph.node_start[i]]
+    rest, work = np.zeros((n, LANES)), np.empty((1, LANES))
+    phi, price = np.zeros((pairs.end.shape[0], LANES)), np.zeros((pairs.end.shape[0], LANES))
+    for v in range(n):
+        b = graph.bit_start[graph.node_start[i] + v] - bit_base
+        if pairs.node[v] == 2:
+            rest[v, 1] = theta[b]
+        elif pairs.node[v] > 2:
+            for x in range(pairs.node[v]):
+                rest[v, x] = theta[b + x]
+    level, value, used, scale = np.inf, -np.inf, 0, score_scale(local, theta)
+    budget = min(settings.sweeps, settings.max_iter)
+    each = min(8, max(1, (budget - 4 * SWEEPS) // COOLINGS))
+    stage, cooled, last = 0, 0, -1.0
+    while used < budget:
+        hot = cooled < COOLINGS and (stage >= 2 * PLAIN or (stage >= PLAIN and level - value > NEAR * abs(level)))
+        temperature = scale * HEAT * COOLER**cooled if hot else 0.0
+        count = min(each if hot else SWEEPS, budget - used)
+        if hot:
+            smooth_rows(pairs, temperature)
+            cooled += 1
+        for k in range(count):
+            sweep_pairs(pairs, temperature, True, k == 0 and temperature != last, phi, rest, work, trial)
+            sweep_pairs(pairs, temperature, False, False, phi, rest, work, trial)
+        last, stage, used = temperature, stage + 1, used + count
+        bound = offset + paired_bound(pairs, phi, rest, price)
+        slow = level - bound <= 1e-5 * (1.0 + abs(bound))
+        if bound < level:
+            level = bound
+            paired_multipliers(pairs, local, links, price, lam)
+        value = keep_output(graph, i, local, theta, scores, trial, value, y, spare)
+        if level - value <= settings.gap * (1.0 + abs(level)) or (slow and cooled == COOLINGS and not hot):
+            break
+    return level, value, used
+
+
+@kernel
+def start_tables(graph, i, local, links, theta, scores, settings, offset, lam, trial, y, spare):
+    """``start_multipliers`` on any tables, with or without logical factors; returns (bound, score, sweeps)."""
     scratch, visits = factor_scratch(graph, i, local), node_visits(graph, i, local)
     rest, phi, point = np.zeros(theta.shape[0]), np.zeros(lam.shape[0]), np.empty(lam.shape[0])
-    trial, prices = np.zeros(y.shape[0], np.int64), np.empty(lam.shape[0])
-    smooth, clauses = np.empty(local.table.shape[0]), logical_factors(links)
-    level, value = np.inf, -np.inf
+    prices, smooth, clauses = np.empty(lam.shape[0]), np.empty(local.table.shape[0]), logical_factors(links)
+    level, value, used, scale = np.inf, -np.inf, 0, score_scale(local, theta)
     for b in range(theta.shape[0]):
         if local.fixed[b] < 0:
             rest[b] = theta[b]
-    scale = score_scale(local, theta)
-    for stage in range(min(PLAIN + COOLINGS + LAST, settings.sweeps // SWEEPS)):
-        temperature = scale * 0.25 * 0.5 ** (stage - PLAIN) if PLAIN <= stage < PLAIN + COOLINGS else 0.0
+    budget = min(settings.sweeps, settings.max_iter)
+    if visits.logical:  # there AD³ itself is faster
+        budget = min(SWEEPS * STAGES, settings.max_iter // 2)
+    for stage in range(STAGES + HALVINGS + STAGES):
+        count = min(SWEEPS, budget - used)
+        if count <= 0:
+            break
+        temperature = scale * 0.25 * 0.5 ** (stage - STAGES) if STAGES <= stage < STAGES + HALVINGS else 0.0
         if temperature > 0:
             smooth_tables(local, temperature, smooth)
-        descend_bound(graph, i, local, links, visits, scratch, temperature, smooth, SWEEPS, phi, rest, trial)
+        descend_bound(graph, i, local, links, visits, scratch, temperature, smooth, count, phi, rest, trial)
+        used += count
         if temperature > 0:
             continue
         for e in range(lam.shape[0]):
@@ -94,16 +157,30 @@ def start_multipliers(graph, i, local, links, theta, scores, settings, offset, l
         if bound < level:
             level = bound
             lam[:] = prices
-        settle(graph, i, local, theta, trial)
-        if violated(graph, i, trial) < 0:
-            score = write_output(graph, i, trial, scores, spare)
-            if score > value:
-                value = score
-                y[:] = trial
+        value = keep_output(graph, i, local, theta, scores, trial, value, y, spare)
         if level - value <= settings.gap * (1.0 + abs(level)):
             break
-        if (slow and stage >= PLAIN) or (visits.logical and (slow or stage == PLAIN - 1)):
+        if slow and (stage >= STAGES or visits.logical):
             break
+    return level, value, used
+
+
+@kernel
+def start_multipliers(graph, i, local, links, theta, scores, settings, offset, lam, p, y, spare):
+    """λ and p from sequential messages; returns (bound, score of the output y that they chose or −inf, sweeps).
+
+    First maxima; where they do not settle the matter and all factors are tables, smooth messages whose temperature
+    falls, and maxima again. The multipliers with the least bound count. ``offset`` is the score of what is settled.
+    """
+    trial, pairs = np.zeros(y.shape[0], np.int64), pairwise(graph, i, local)
+    if pairs.fits:
+        level, value, used = start_pairs(
+            graph, i, pairs, local, links, theta, scores, settings, offset, lam, trial, y, spare
+        )
+    else:
+        level, value, used = start_tables(graph, i, local, links, theta, scores, settings, offset, lam, trial, y, spare)
+    if used == 0:
+        return level, value, used
     first, bit_base = graph.node_start[i], graph.bit_start[graph.node_start[i]]
     for v in range(first, graph.node_start[i + 1]):
         b, bits = graph.bit_start[v] - bit_base, graph.bit_start[v + 1] - graph.bit_start[v]
@@ -112,7 +189,7 @@ def start_multipliers(graph, i, local, links, theta, scores, settings, offset, l
         else:
             for x in range(bits):
                 p[b + x] = 1.0 if x == trial[v - first] else 0.0
-    return level, value
+    return level, value, used
 
 
 @kernel

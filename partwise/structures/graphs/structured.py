@@ -75,8 +75,9 @@ def relax_pairs(space, i, scores, settings, parts):
         scale += abs(scores[r]) / (n + graph.factor_start[i + 1] - first)
     unit = max(scale, 1e-12)
     links = live_links(graph, i, local)
+    lanes, none = make_lanes(local, links), np.empty(0)
     level, iterations, residual, _ = solve_relaxation(
-        graph, i, extra, bits, local, links, make_lanes(local, links), settings, unit, unit, 0, lam, more, p, -np.inf
+        graph, i, extra, bits, local, links, lanes, settings, unit, unit, 0, lam, none, more, none, p, -np.inf
     )
     for r in range(n):
         parts[r] = min(max(p[r], 0.0), 1.0)
