@@ -3,7 +3,7 @@
     python benchmarks/aligner_cluster.py [--pairs 1130104] [--workers 2] [--iterations 5]
 
 Memory is what a process holds at most beside pages of files (RssAnon of /proc, sampled): of the process alone, and of
-every worker while the other one waits for it. Seconds are of the CPU, of all processes together.
+every worker. Seconds are of the CPU, of all processes together. Bytes are those that went over loopback meanwhile.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from _timing import DATA
+from cluster_overhead import loopback
 
 from partwise.alignment import GenerativeAligner
 from partwise.cluster.engine import local_client
@@ -65,13 +66,16 @@ def main() -> None:
     with local_client(args.workers) as client:
         workers = client.run(os.getpid)
         before = sum(client.run(time.process_time).values()) + time.process_time()
+        moved, resting = loopback(), [anonymous(pid) for pid in workers.values()]
         with Peaks([*workers.values(), os.getpid()]) as watched:
             together = GenerativeAligner(**settings).fit(pairs, engine=client)
+        moved = loopback() - moved
         seconds = sum(client.run(time.process_time).values()) + time.process_time() - before
     held = [watched.peaks[pid] / 1e9 for pid in workers.values()]
     print(f"{len(pairs)} pairs, {len(together.table_.columns)} entries of the table", flush=True)
     print(f"{args.workers} workers: {seconds:.0f} CPU s; {', '.join(f'{x:.2f}' for x in held)} GB, "
-          f"this process {watched.peaks[os.getpid()] / 1e9:.2f} GB", flush=True)  # fmt: skip
+          f"this process {watched.peaks[os.getpid()] / 1e9:.2f} GB; {moved / 1e9:.2f} GB moved; "
+          f"{np.mean(resting) / 1e9:.2f} GB per worker before", flush=True)  # fmt: skip
     begin = time.process_time()
     with Peaks([os.getpid()]) as watched:
         alone = GenerativeAligner(**settings).fit(pairs)

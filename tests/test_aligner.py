@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 import partwise
 from partwise import WordAligner
 from partwise.alignment import GenerativeAligner
-from partwise.alignment import aligner as module
+from partwise.alignment import link_prediction as module
 from partwise.alignment.problems import link_costs, training_targets
 from partwise.alignment.word_features import PATTERNS
 from partwise.costs import PartCost

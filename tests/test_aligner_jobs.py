@@ -9,7 +9,7 @@ import pytest
 
 from partwise import WordAligner
 from partwise.alignment import GenerativeAligner
-from partwise.alignment import aligner as module
+from partwise.alignment import link_prediction as module
 from partwise.alignment.searches import best_links, search_blocks
 from partwise.data import load_sample_alignments
 from partwise.exceptions import SolverError
@@ -34,7 +34,7 @@ def test_processes_find_the_same_links(monkeypatch: pytest.MonkeyPatch, exact: b
     monkeypatch.setattr(module, "search_blocks", spy)
     assert aligner.set_params(n_jobs=2).predict(TEST.bitext) == expected and not seen  # few pairs: threads
     monkeypatch.setattr(module, "PROCESS_PAIRS", 10)
-    monkeypatch.setattr(module, "BLOCK_EDGES", 8 * 400)
+    monkeypatch.setattr(module, "SEARCH_EDGES", 400)
     assert aligner.predict(TEST.bitext) == expected and seen and seen[0] > 2
     assert aligner.predict([]) == []
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
-from partwise.alignment.selection import select
+from partwise.alignment.selection import Selection, select
 from partwise.data import GoldLinks
 from partwise.metrics import alignment_scores
 
@@ -49,10 +52,37 @@ def test_the_first_model_within_a_standard_error_is_taken() -> None:
     choices = (("L", 0.1), ("L", 1.0), ("M", 0.1))
 
     def chosen(*found: list[list[tuple[int, int]]]) -> tuple[str, float]:
-        made = select(lambda rest, held, _: [[links[i] for i in held] for links in found], gold, poor, 0, choices)
-        assert made.improves and list(made.errors) == list(choices)
+        table = dict(zip(choices, found, strict=True))
+        made = select(lambda rest, held, few: [[table[c][i] for i in held] for c in few], gold, poor, 0, choices)
+        assert made.improves and {*made.errors, *made.dropped} == {*choices}
         return made.model, made.C
 
     assert chosen(poor, close, right) == ("L", 1.0)
     assert chosen(poor, poor, right) == ("M", 0.1)
     assert chosen(right, close, poor) == ("L", 0.1)
+
+
+def test_what_is_hopeless_after_two_folds_is_not_trained_again() -> None:
+    """Other models than the first, if they are more than a standard error behind; never another C of the first."""
+    gold = [GoldLinks.of([(k, k) for k in range(4)]) for _ in range(30)]
+    right, poor = [[(k, k) for k in range(4)] for _ in gold], [[(0, 1)] for _ in gold]
+    table = {("L", 0.1): poor, ("L", 1.0): right, ("M", 0.1): poor, ("M+F", 0.1): right}
+    asked: list[list[tuple[str, float]]] = []
+
+    def train(rest: list[int], held: list[int], choices: Sequence[tuple[str, float]]) -> list[list[Any]]:
+        asked.append(list(choices))
+        return [[table[choice][i] for i in held] for choice in choices]
+
+    made = select(train, gold, poor, 0, list(table))
+    kept = [("L", 0.1), ("L", 1.0), ("M+F", 0.1)]
+    assert asked == [list(table)] * 2 + [kept] * 3
+    assert (made.model, made.C) == ("L", 1.0) and list(made.errors) == kept and made.dropped == {("M", 0.1): 1.0}
+    assert "given up before the last fold, on fewer pairs: 100.00% with M, C = 0.1" in str(made)
+
+
+def test_fifty_gold_pairs_need_less_of_a_gain() -> None:
+    """A quarter of a standard error; fewer pairs a whole one."""
+    for n, expected in ((49, False), (50, True)):
+        assert Selection("L", 1.0, {("L", 1.0): 0.095}, 0.1, 0.01, {}, n).improves == expected
+    assert not Selection("L", 1.0, {("L", 1.0): 0.098}, 0.1, 0.01, {}, 200).improves
+    assert Selection("L", 1.0, {("L", 1.0): 0.088}, 0.1, 0.01, {}, 9).improves

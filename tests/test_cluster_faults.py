@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusters import LINES, ROOT, Hoard, cluster, sample_pack
+from clusters import LINES, ROOT, Hoard, cluster, nap, sample_pack
 
 import partwise
 from partwise.cluster import engine
@@ -71,6 +71,27 @@ def test_a_worker_runs_out_of_memory(tmp_path: Path) -> None:
             match=r"ran out of memory .* A shard has 1000 tokens; pack the data again with shard_tokens=500",
         ):
             runner.each(shard_facts, None)
+
+
+def test_work_stays_where_the_shards_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one worker has all of it and the other waits: dask would give it some, which it could not do."""
+    with engine.local_client(2) as client:
+        runner = engine.ClusterRunner(client, [Hoard(1)] * 8)
+        for turn in (1, 2, 3):
+            assert runner.at(nap, range(8), None, [0.2] * 4 + [0.0] * 4) == [turn] * 8
+        runner.replace(runner.shards)
+        scatter, refused = client.scatter, []
+
+        def refuse(*args: Any, **settings: Any) -> Any:
+            """As where a worker dies after it was asked for."""
+            if not refused:
+                refused.append(settings["workers"])
+                raise OSError(f"Timed out trying to connect to {settings['workers'][0]} after 30 s")
+            return scatter(*args, **settings)
+
+        monkeypatch.setattr(client, "scatter", refuse)
+        assert runner.at(nap, range(8), None, [0.0] * 8) == [1] * 8 and refused
+        runner.close()
 
 
 def test_packs_say_what_to_choose(pack: partwise.Pack) -> None:

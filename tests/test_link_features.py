@@ -10,14 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partwise.alignment.bitext import Bitext
 from partwise.alignment.feature_map import FeatureMap
 from partwise.alignment.gold import gold_links
-from partwise.alignment.link_features import link_features, source_values, value_columns
+from partwise.alignment.gold_lexicon import GoldLexicon
+from partwise.alignment.known_words import KnownWords
+from partwise.alignment.link_features import LinkFeatures, source_values, value_columns
 from partwise.alignment.link_files import GoldLinks
 from partwise.alignment.links import Edges, check_pairs
-from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
+from partwise.alignment.orthography import ORTHOGRAPHY, first_alike, orthographic_features
 from partwise.alignment.word_counts import WordCounts
 from partwise.alignment.word_features import PATTERNS, fertility_features, pair_features
+from partwise.batch import Batch
 from partwise.exceptions import InputError, ParameterError
 from partwise.structures.assignment import PAIRS
 
@@ -32,6 +36,10 @@ COUNTS = ({"the": 9, "of": 3, "house": 2, "yes": 1}, {"la": 8, "oui": 4, "maison
 def drawn(seed: int, edges: Edges) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     return {f"hmm {side}": rng.random(len(edges)) for side in ("forward", "backward")}
+
+
+def known(edges: Edges, counts: Any = COUNTS, **settings: Any) -> KnownWords:
+    return KnownWords.of((edges.source_words, edges.target_words), counts, **settings)
 
 
 def everywhere(edges: Edges) -> list[tuple[int, int, int, int]]:
@@ -75,7 +83,10 @@ def test_link_features_say_what_they_are_called() -> None:
     edges = Edges.of(PAIRS_OF_WORDS)
     values = drawn(0, edges)
     values["hmm both"] = values["hmm forward"] * values["hmm backward"]
-    names, x = link_features(edges, values, COUNTS, frequent=2)
+    features = LinkFeatures(edges, values, known(edges, frequent=2))
+    names, x = features.names, features.rows()
+    theta = np.random.default_rng(1).normal(size=len(names))
+    np.testing.assert_allclose(features.scores(theta), x @ theta)
     assert len(names) == len(set(names)) == x.shape[1] and np.isfinite(x).all()
     column = {name: x[:, c] for c, name in enumerate(names)}
     np.testing.assert_array_equal(column["link"], 1.0)
@@ -95,14 +106,39 @@ def test_link_features_say_what_they_are_called() -> None:
 def test_frequencies_are_counted_once() -> None:
     plain, cached = (COUNTS, (WordCounts(COUNTS[0]), WordCounts(COUNTS[1])))
     edges = Edges.of(PAIRS_OF_WORDS)
-    for a, b in zip(link_features(edges, {}, plain), link_features(edges, {}, cached), strict=True):
-        np.testing.assert_array_equal(a, b)
+    first, second = (LinkFeatures(edges, {}, known(edges, counts)) for counts in (plain, cached))
+    assert first.names == second.names
+    np.testing.assert_array_equal(first.rows(), second.rows())
     assert WordCounts.of(cached[0]) is cached[0] and dict(cached[0]) == COUNTS[0] and len(cached[0]) == 4
 
 
+@pytest.mark.parametrize("model", ["L", "M+F", "M+F+Q"])
+def test_features_of_a_block_are_those_of_its_pairs_alone(model: str) -> None:
+    """Words are looked up once for a whole text, of which blocks are read; sources of pairs see the pairs alone."""
+
+    def source(pairs: Any) -> dict[str, Any]:
+        drawn = np.random.default_rng(len(pairs)).random
+        return {f"x {side}": [drawn((len(a), len(b))) for a, b in pairs] for side in ("forward", "backward")}
+
+    counted = GoldLexicon.of(PAIRS_OF_WORDS, [GoldLinks.of([(0, 0), (1, 2)]), GoldLinks.of([]), GoldLinks.of([])])
+    text = [*PAIRS_OF_WORDS, (["The", "Québec"], ["quebec", "LA", "la"]), PAIRS_OF_WORDS[0]]
+    maker = FeatureMap(model, (source,), COUNTS, (["the", "la"], ["oui"]), 4, gold=counted)
+    for start, stop in ((0, 5), (1, 3), (3, 5), (2, 2)):
+        for form in (text, Bitext.from_pairs(text)):
+            block, alone = maker.reader(form)(start, stop), maker(text[start:stop])
+            theta = np.random.default_rng(0).normal(size=alone.features.dim)
+            assert block.names == alone.names
+            found = maker.reader(form).scores(start, stop, theta)
+            batch = Batch(found.space)
+            for i in range(stop - start):
+                np.testing.assert_array_equal(block.features.scores(i, theta), alone.features.scores(i, theta))
+                np.testing.assert_allclose(batch.of(i, found.scores), alone.features.scores(i, theta), atol=1e-12)
+
+
 def test_no_pairs_make_no_rows() -> None:
-    names, x = link_features(Edges.of([]), {}, COUNTS)
-    assert x.shape == (0, len(names))
+    features = LinkFeatures(Edges.of([]), {}, known(Edges.of([])))
+    assert features.rows().shape == (0, len(features.names))
+    assert features.scores(np.ones(len(features.names))).shape == (0,)
 
 
 def test_orthography() -> None:
@@ -120,13 +156,22 @@ def test_orthography() -> None:
     np.testing.assert_array_equal(found["one has a digit, the other not"][1], [1, 0, 1, 1, 1])
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=60))
+def test_words_met_before_are_found(pairs: list[tuple[int, int]]) -> None:
+    a, b = np.array(pairs, np.int64).reshape(-1, 2).T
+    first, number = np.empty((2, len(pairs)), np.int64)
+    n = first_alike(np.ascontiguousarray(a), np.ascontiguousarray(b), first, number)
+    assert n == len(set(pairs)) and first[number].tolist() == [pairs.index(pair) for pair in pairs]
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 4))
 def test_fertility_features_are_penalties_that_do_not_fall(seed: int, max_fertility: int) -> None:
     edges = Edges.of(PAIRS_OF_WORDS)
     values = drawn(seed, edges)
     lexicon = (["the", "of"], ["oui"])
-    names, offsets, rows = fertility_features(edges, values, COUNTS, lexicon, max_fertility)
+    names, offsets, rows = fertility_features(edges, values, known(edges, fertile=lexicon), max_fertility)
     levels = max_fertility - 1
     assert rows.shape == (offsets[-1], len(names)) and len(set(names)) == len(names)
     np.testing.assert_array_equal(np.diff(offsets), edges.lengths.sum(axis=1) * levels)
@@ -139,7 +184,7 @@ def test_fertility_features_are_penalties_that_do_not_fall(seed: int, max_fertil
 
 def test_fertility_features_are_in_the_order_of_the_parts() -> None:
     edges = Edges.of(PAIRS_OF_WORDS)
-    names, offsets, rows = fertility_features(edges, {}, COUNTS, (["the"], ["oui"]), 3)
+    names, offsets, rows = fertility_features(edges, {}, known(edges, fertile=(["the"], ["oui"])), 3)
     the, oui = names.index("source: … of 'the'"), names.index("target: … of 'oui'")
     for i, (source, target) in enumerate(PAIRS_OF_WORDS):
         words = [("source", w) for w in source] + [("target", w) for w in target]
@@ -220,7 +265,7 @@ def test_names_of_sources_must_differ() -> None:
     with pytest.raises(InputError, match="two sources call a matrix 'x'"):
         source_values(PAIRS_OF_WORDS, edges, twice)
     with pytest.raises(InputError, match="two features of links are called 'link'"):
-        link_features(edges, {"link": np.ones(len(edges))}, COUNTS)
+        LinkFeatures(edges, {"link": np.ones(len(edges))}, known(edges)).rows()
 
 
 def test_both_directions_are_multiplied() -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise.data.columns import CodedColumn
 
-__all__ = ["Cooccurrence", "Corpus", "find_cells", "pack_corpus"]
+__all__ = ["Cooccurrence", "Corpus", "Prepared", "count_cells", "find_cells", "pack_corpus"]
 
 
 class Corpus(NamedTuple):
@@ -27,6 +27,13 @@ class Corpus(NamedTuple):
     source_offsets: NDArray[np.int64]  # (n + 1,)
     target_offsets: NDArray[np.int64]  # (n + 1,)
     cell_offsets: NDArray[np.int64]  # (n + 1,): pair s has the cells I·J from here, target position fastest
+
+
+class Prepared(NamedTuple):
+    """Pairs in the numbers of a trained table, and which entry of it every cell is."""
+
+    corpus: Corpus
+    cells: NDArray[np.int32]
 
 
 class Cooccurrence(NamedTuple):
@@ -164,4 +171,22 @@ def find_cells(table, corpus, cells):
                     if low < table.rows[e + 1] and table.columns[low] == f:
                         entry = low
                 cells[at] = entry
+                at += 1
+
+
+@kernel
+def count_cells(table, corpus, cells, together, source, target):
+    """The numbers of sentence pairs with both words of each cell, with the one and with the other; 0 stays."""
+    for s in range(corpus.source_offsets.shape[0] - 1):
+        at = corpus.cell_offsets[s]
+        for p in range(corpus.source_offsets[s], corpus.source_offsets[s + 1]):
+            e = corpus.source[p]
+            for t in range(corpus.target_offsets[s], corpus.target_offsets[s + 1]):
+                f = corpus.target[t]
+                if cells[at] >= 0:
+                    together[at] = table.together[cells[at]]
+                if e >= 0:
+                    source[at] = table.source_count[e]
+                if f >= 0:
+                    target[at] = table.target_count[f]
                 at += 1

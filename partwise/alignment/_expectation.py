@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from partwise._compile import kernel
 from partwise.alignment._posteriors import direction_posteriors
 
-__all__ = ["Counts", "Tables", "expected_counts", "maximise", "maximise_null"]
+__all__ = ["Counts", "Tables", "add_up", "expected_counts", "maximise", "maximise_null"]
 
 _SMALLEST = 1e-15  # probabilities below are 0: products of what is left stay normal numbers
 _NULL_FLOOR = 1e-12  # every word can have the empty word as partner, or a pair might have no alignment at all
@@ -104,15 +104,12 @@ def _probability(count, total, prior):
 
 
 @kernel
-def maximise(rows, columns, blocks, prior, tables, totals_source, totals_target):
-    """Tables from the counts of all blocks (blocks, entries, 2), which are zeroed; totals are scratch.
+def add_up(rows, columns, blocks, totals_source, totals_target):
+    """blocks[0] ← the counts of all blocks (blocks, entries, 2), of the given rows; the others ← 0.
 
-    prior > 0: variational Bayes with a symmetric Dirichlet over the words that occur together with the given one.
+    totals_source[e] ← Σ_f of the first direction, totals_target[f] += (Σ_e of the second, number of entries).
     """
-    n = rows.shape[0] - 1
-    totals_source[:] = 0.0
-    totals_target[:, :] = 0.0
-    for e in range(n):
+    for e in range(rows.shape[0] - 1):
         total = 0.0
         for k in range(rows[e], rows[e + 1]):
             first, second = blocks[0, k, 0], blocks[0, k, 1]
@@ -126,21 +123,32 @@ def maximise(rows, columns, blocks, prior, tables, totals_source, totals_target)
             totals_target[columns[k], 0] += second
             totals_target[columns[k], 1] += 1.0
         totals_source[e] = total
+
+
+@kernel
+def _denominator(total, n, prior):
+    """What the n counts of a word are divided by."""
+    if prior > 0.0:
+        total = _exp_digamma(total + prior * n)
+    return total if total > 0.0 else 1.0
+
+
+@kernel
+def maximise(rows, columns, counts, prior, totals_source, totals_target, pairs):
+    """pairs ← the tables of the counts (entries, 2), which are zeroed, of the given rows.
+
+    prior > 0: variational Bayes with a symmetric Dirichlet over the words that occur together with the given one.
+    """
+    below = np.empty(totals_target.shape[0])
     for f in range(totals_target.shape[0]):
-        total = totals_target[f, 0]
-        if prior > 0.0:
-            total = _exp_digamma(total + prior * totals_target[f, 1])
-        totals_target[f, 0] = total if total > 0.0 else 1.0
-    for e in range(n):
-        total = totals_source[e]
-        if prior > 0.0:
-            total = _exp_digamma(total + prior * (rows[e + 1] - rows[e]))
-        total = total if total > 0.0 else 1.0
+        below[f] = _denominator(totals_target[f, 0], totals_target[f, 1], prior)
+    for e in range(rows.shape[0] - 1):
+        total = _denominator(totals_source[e], rows[e + 1] - rows[e], prior)
         for k in range(rows[e], rows[e + 1]):
-            tables.pairs[k, 0] = _probability(blocks[0, k, 0], total, prior)
-            tables.pairs[k, 1] = _probability(blocks[0, k, 1], totals_target[columns[k], 0], prior)
-            blocks[0, k, 0] = 0.0
-            blocks[0, k, 1] = 0.0
+            pairs[k, 0] = _probability(counts[k, 0], total, prior)
+            pairs[k, 1] = _probability(counts[k, 1], below[columns[k]], prior)
+            counts[k, 0] = 0.0
+            counts[k, 1] = 0.0
 
 
 @kernel

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise.alignment._cooccurrence import Corpus
 from partwise.alignment._expectation import Tables
 from partwise.alignment._jumps import weights_to_jumps
-from partwise.alignment._training import TrainedModel, Training
+from partwise.alignment._training import TrainedModel
 from partwise.estimation.base import GuardedCheckpoint
 from partwise.learners.base import Record
 
@@ -38,6 +39,26 @@ def restored(tables: Arrays, jumps: Arrays, longest: int) -> TrainedModel:
     return TrainedModel(Tables(**{key: np.asarray(tables[key]) for key in Tables._fields}), sides)
 
 
+class Trainable(Protocol):
+    """EM on one corpus, here or elsewhere: what a schedule asks of it."""
+
+    @property
+    def corpus(self) -> Corpus: ...
+
+    @property
+    def longest(self) -> int: ...
+
+    def begin(self, model: str, start: str | None = None) -> None: ...
+
+    def step(self, agree: bool) -> NDArray[np.float64]: ...
+
+    def keep(self, name: str) -> None: ...
+
+    def resume(self, model: str, kept: dict[str, TrainedModel], current: TrainedModel) -> None: ...
+
+    def state(self) -> tuple[dict[str, TrainedModel], TrainedModel]: ...
+
+
 class TrainingCheckpoint:
     """The state of a training after each iteration; belongs to one run: same settings, same data."""
 
@@ -60,27 +81,23 @@ class TrainingCheckpoint:
 
 
 def run_plan(
-    training: Training,
+    training: Trainable,
     plan: Plan,
     checkpoint: TrainingCheckpoint | None,
     progress: Callable[[Record, NDArray[np.float64]], Any] | None,
-) -> tuple[dict[str, TrainedModel], Trace]:
-    """Train every model of the plan, all but the first from the tables of the first; resume from a checkpoint."""
-    kept: dict[str, TrainedModel] = {}
+) -> Trace:
+    """Train and keep every model of the plan, from the second on with the tables of the first; or resume that."""
     trace: Trace = []
     first = done = 0
     resumed = None if checkpoint is None else checkpoint.load(training.longest)
     if resumed is not None:
         first, done, kept, current, trace = resumed
-        training.begin(plan[first][0])
-        training.current = current
+        training.resume(plan[first][0], kept, current)
     words = len(training.corpus.target), len(training.corpus.source)
     began = time.perf_counter()
     for stage, (name, count, agree) in enumerate(plan[first:], start=first):
         if stage > first or resumed is None:
-            if stage:
-                training.current = kept[plan[0][0]].copy()
-            training.begin(name)
+            training.begin(name, plan[0][0] if stage else None)
             done = 0
         while done < count:
             likelihood = training.step(agree) / words
@@ -91,6 +108,6 @@ def run_plan(
             if progress is not None:
                 progress(Record(len(trace), seconds, objective=-float(likelihood.sum())), np.zeros(0))
             if checkpoint is not None:
-                checkpoint.save(stage, done, kept, training.current, trace)
-        kept[name] = training.current.copy() if stage < len(plan) - 1 else training.current
-    return kept, trace
+                checkpoint.save(stage, done, *training.state(), trace)
+        training.keep(name)
+    return trace

@@ -12,12 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partwise._threads import Threads
 from partwise.alignment.aligner_state import aligner_state, restore_aligner
-from partwise.alignment.explanation import LinkExplanation, explain_link, link_margins
 from partwise.alignment.feature_map import (
     ALIGNMENT_MODELS,
-    AlignmentFeatures,
     FeatureMap,
     check_fertility,
     fertility_of,
@@ -26,21 +23,19 @@ from partwise.alignment.generative import GenerativeAligner
 from partwise.alignment.gold import gold_links
 from partwise.alignment.gold_lexicon import GoldLexicon
 from partwise.alignment.link_features import LinkSource
-from partwise.alignment.link_files import GoldLinks, Link
-from partwise.alignment.link_model import best_threshold, link_problem, positive_links, shifted
-from partwise.alignment.links import Floats, SentencePair, check_pairs, pair_blocks
+from partwise.alignment.link_files import GoldLinks
+from partwise.alignment.link_model import best_threshold, link_problem, shifted
+from partwise.alignment.link_prediction import LinkPrediction
+from partwise.alignment.link_regression import Newton
+from partwise.alignment.links import Floats, SentencePair, check_pairs
 from partwise.alignment.posterior_features import PosteriorFeatures, trained_on_raw_text
 from partwise.alignment.problems import alignment_problem, check_learner, link_array, link_costs, training_targets
 from partwise.alignment.scores import alignment_scores
-from partwise.alignment.searches import search_blocks
 from partwise.alignment.selection import AUTO, FEW, GRIDS, Selection, select, trials
 from partwise.alignment.word_counts import common_words, word_counts
-from partwise.batch import Batch
 from partwise.costs import PartCost
 from partwise.estimation.base import make_learner, make_loss, restore, thread_count
-from partwise.estimation.estimator import check_is_fitted
-from partwise.estimation.learned import LearnedEstimator
-from partwise.estimation.outputs import Outputs, as_instances, as_list
+from partwise.estimation.outputs import as_instances, as_list
 from partwise.exceptions import InputError, ParameterError, unknown_name
 from partwise.gold import checked_weights
 from partwise.learners import Learner, Result
@@ -49,19 +44,14 @@ from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.storage import check_writable
 from partwise.storage import load as load_file
-from partwise.structures.base import Structure
 
 __all__ = ["WordAligner"]
 
-BLOCK_EDGES = 16_384  # possible links whose features a thread holds at a time in prediction
-CLOSE = 2e-5  # tolerance of L-BFGS in L: a gap well below 1%, also with a thousand gold pairs
-PROCESS_PAIRS = 100  # fewer are searched in threads, before processes would have started
 
-
-class WordAligner(LearnedEstimator):
+class WordAligner(LinkPrediction):
     """argmax over alignments y of Σ_jk w·f(x_jk) y_jk, with fertilities and pairs of links where the model has them.
 
-    Eqs. (3.1)–(3.3) of Lacoste-Julien (2009), trained by maximising the margin over gold sentence pairs, eq. (3.5).
+    Lacoste-Julien (2009), eqs. (3.1)–(3.3), trained by maximising the margin over gold sentence pairs, eq. (3.5).
 
     Parameters
     ----------
@@ -81,7 +71,7 @@ class WordAligner(LearnedEstimator):
         Maximum number of links per word in models with F.
     false_positive, false_negative : float
         c⁺ and c⁻ of the cost, eq. (2.10). Links that are only possible cost nothing either way. Not for L, which
-        predicts links above the probability of least error on the training pairs.
+        predicts links above the probability with the lowest error on the training pairs.
     infeasible : {"error", "nearest"}
         For gold alignments that the model cannot produce: raise an error that names the pair and the link, or train on
         the largest feasible subset of their links. Where the model is chosen by cross-validation, always the latter.
@@ -101,10 +91,11 @@ class WordAligner(LearnedEstimator):
     C : float, optional
         Weight of the losses. If absent, the one of a few of least cross-validated error on (up to 200) gold pairs, for
         the models with Q that of the model without. If that does not beat the generative aligner by more than one
-        standard error, :meth:`predict` returns the links of the latter, after a warning. ``selection_`` has the
-        figures.
+        standard error (a quarter from 50 gold pairs on), :meth:`predict` returns the links of the latter, after a
+        warning. ``selection_`` has the figures.
     loss, learner
-        If absent, the SVM's loss (or the perceptron's own) and n-slack cutting planes; for L, the log-loss and L-BFGS.
+        If absent, the SVM's loss (or the perceptron's own) and n-slack cutting planes; for L, the log-loss and Newton's
+        method.
     max_passes, learner_options, patience, random_state, n_jobs, verbose
         As in :class:`SequenceLabeler`. Models with F or Q need a learner that keeps weights ≥ 0. Those with Q search in
         ``n_jobs`` processes if there are many pairs.
@@ -259,11 +250,11 @@ class WordAligner(LearnedEstimator):
 
     def _settings(self, max_passes: int | None = None) -> tuple[Learner, LossFunction]:
         lone = self._kind == "L"
-        name = self.learner if self.learner is not None else ("lbfgs" if lone else "n_slack")
+        usual = (Newton if self.loss is None else "lbfgs") if lone else "n_slack"
+        name = usual if self.learner is None else self.learner
         C = self.C if self.C is not None else getattr(self, "C_", None) or FEW
         limit = self.max_passes if max_passes is None else max_passes
-        options = {"tolerance": CLOSE} if lone and self.learner is None else {}
-        learner = make_learner(name, C, limit, self.random_state, {**options, **(self.learner_options or {})})
+        learner = make_learner(name, C, limit, self.random_state, self.learner_options or {})
         return learner, make_loss(self.loss, name, usual="crf" if lone else self.usual_loss)
 
     def _targets(self, X: Any, gold: Sequence[GoldLinks]) -> tuple[list[NDArray[np.int64]], PartCost]:
@@ -282,7 +273,9 @@ class WordAligner(LearnedEstimator):
         self.__dict__.pop("_gold_parts", None)
         if self._kind == "L":
             self._gold_parts = parts, gold
-            return link_problem(parts, gold, loss, thread_count(self.n_jobs), self.random_state, **data)
+            many = thread_count(self.n_jobs)
+            problem: Problem = link_problem(parts, gold, learner, loss, many, self.random_state, **data)
+            return problem
         return alignment_problem(parts, *self._targets(X, gold), loss, thread_count(self.n_jobs))
 
     def _take(self, result: Result) -> Self:
@@ -333,87 +326,6 @@ class WordAligner(LearnedEstimator):
     def _make_score(self, X: Sequence[SentencePair], y: Sequence[Any]) -> Callable[[Floats], float]:
         gold, parts = gold_links(X, y), self.map_(X)
         return lambda theta: 1.0 - alignment_scores(gold, self._decode(parts, self._final(theta))).aer
-
-    # prediction
-
-    def _space(self, parts: AlignmentFeatures) -> Structure:
-        return parts.space if self.exact else parts.space.relax()
-
-    def _decode(self, parts: AlignmentFeatures, theta: Floats) -> list[list[Link]]:
-        if self._kind == "L":
-            return positive_links(parts, theta)
-        links = Batch(self._space(parts), parts.features).outputs(theta)
-        return [list(map(tuple, np.asarray(found).tolist())) for found in links]
-
-    def _each(self, X: Sequence[SentencePair], task: Callable[[AlignmentFeatures], list[Any]]) -> list[Any]:
-        """The results of ``task`` for every pair, block by block, so that memory does not grow with their number.
-
-        Features and search of a block run in one thread, and other blocks in others.
-        """
-        check_is_fitted(self, "theta_")
-        X = as_instances(X)
-        check_pairs(X)
-        spans = pair_blocks(X, BLOCK_EDGES)
-        found: list[list[Any]] = [[] for _ in spans]
-
-        def work_through(block: int, start: int, stop: int) -> None:
-            found[block] = task(self.map_([X[i] for i in range(start, stop)]))
-
-        Threads(thread_count(self.n_jobs)).each(work_through, [(block, *span) for block, span in enumerate(spans)])
-        return [item for some in found for item in some]
-
-    def predict(self, X: Sequence[SentencePair]) -> list[list[Link]]:
-        """The links (j, k) of every pair, in order; those of the generative aligner if its own are no better."""
-        check_is_fitted(self, "theta_")
-        if self.selection_ is not None and not self.selection_.improves:
-            result: list[list[Link]] = self.generative_.predict(X)
-            return result
-        jobs = thread_count(self.n_jobs)
-        if "Q" not in self._kind or jobs == 1 or len(X) < PROCESS_PAIRS:
-            return Outputs(self._each(X, lambda parts: self._decode(parts, self.theta_)))
-        X = as_instances(X)
-        check_pairs(X)
-        parts = (self.map_([X[i] for i in range(*span)]) for span in pair_blocks(X, BLOCK_EDGES // 8))
-        found = ((self._space(p), Batch(p.space, p.features).scores(self.theta_)) for p in parts)
-        return Outputs(search_blocks(found, jobs))
-
-    def predict_scores(self, X: Sequence[SentencePair]) -> list[Floats]:
-        """s_jk of every possible link, one (J, K) matrix per pair: positive values speak for the link by itself."""
-
-        def scores(parts: AlignmentFeatures) -> list[Floats]:
-            batch = Batch(parts.space, parts.features)
-            packed = batch.scores(self.theta_)
-            return [batch.of(i, packed)[: size.prod()].reshape(size) for i, size in enumerate(parts.edges.lengths)]
-
-        return self._each(X, scores)
-
-    def predict_margins(self, X: Sequence[SentencePair]) -> list[Floats]:
-        """Best score with the link minus best score without it, (J, K) per pair: > 0 if it is predicted.
-
-        How confident the model is, with all constraints taken into account. Takes one search per possible link; for M
-        and M+F; in L the score is the margin.
-        """
-        if "Q" in self._kind:
-            raise ParameterError("model", "predict_margins", "'L', 'M' or 'M+F'", self._kind)
-        if self._kind == "L":
-            return self.predict_scores(X)
-
-        def margins(parts: AlignmentFeatures) -> list[Floats]:
-            space, features = parts.space, parts.features
-            return [link_margins(space, i, features.scores(i, self.theta_)) for i in range(len(space))]
-
-        return self._each(X, margins)
-
-    def explain(self, pair: SentencePair, link: Link) -> LinkExplanation:
-        """Why this link, or why not: weights times values of the features that speak for and against it."""
-        check_is_fitted(self, "theta_")
-        parts = self.map_([pair])
-        found = self._decode(parts, self.theta_)[0]
-        return explain_link(parts, self.theta_, self.feature_names_, pair, (int(link[0]), int(link[1])), found)
-
-    def score(self, X: Sequence[SentencePair], y: Sequence[Any]) -> float:
-        """1 − AER, so that higher is better."""
-        return 1.0 - alignment_scores(gold_links(as_instances(X), as_list(y)), self.predict(X)).aer
 
     # storage
 

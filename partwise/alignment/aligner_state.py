@@ -31,6 +31,8 @@ def aligner_state(model: WordAligner) -> tuple[dict[str, Any], dict[str, NDArray
         "selection": None if model.selection_ is None else list(model.selection_.errors.items()),
         "selected": None if model.selection_ is None else model.selection_.model,
         "generative_error": None if model.selection_ is None else model.selection_.generative,
+        "dropped": [] if model.selection_ is None else list(model.selection_.dropped.items()),
+        "selection_pairs": 0 if model.selection_ is None else model.selection_.n_pairs,
         "difference_error": 0.0 if model.selection_ is None else model.selection_.standard_error,
     }
     arrays = {f"generative/{name}": array for name, array in arrays.items()}
@@ -55,7 +57,9 @@ def restore_aligner(model: WordAligner, header: dict[str, Any], arrays: dict[str
     model.C_, errors, below = header["C"], header["selection"], header["generative_error"]
     spread = header.get("difference_error", 0.0)
     errors = None if errors is None else {tuple(choice): error for choice, error in errors}
-    model.selection_ = None if errors is None else Selection(header["selected"], model.C_, errors, below, spread)
+    early = {tuple(choice): error for choice, error in header.get("dropped", [])}
+    also = (spread, early, header.get("selection_pairs", 0))
+    model.selection_ = None if errors is None else Selection(header["selected"], model.C_, errors, below, *also)
     counted = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith("gold/")}
     model.map_ = model._feature_map((first, second), GoldLexicon.from_state(counted) if model.gold_counts else None)
     if model.map_([(["a"], ["b"])]).names != model.feature_names_ or len(model.theta_) != len(model.feature_names_):

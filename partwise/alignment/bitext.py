@@ -62,7 +62,7 @@ class Bitext(Sequence[Pair]):
             if isinstance(pair, str) or len(pair) != 2:
                 raise InputError(f"pair {number}: expected (source words, target words), got {pair!r:.80}")
             for side, words in enumerate(pair):
-                if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+                if isinstance(words, str) or not _all_strings(words):
                     raise InputError(f"pair {number}: expected lists of words, got {words!r:.80}")
                 codes[side].extend(map(lookups[side].__getitem__, words))
                 offsets[side].append(len(codes[side]))
@@ -81,6 +81,9 @@ class Bitext(Sequence[Pair]):
     def __getitem__(self, index: slice) -> Bitext: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step == 1:
+                return Bitext(_run(self.source, start, stop), _run(self.target, start, stop))
             return self.subset(np.arange(len(self))[index])
         if not -len(self) <= index < len(self):
             raise IndexError(f"pair {index} of {len(self)}")
@@ -109,6 +112,16 @@ class Bitext(Sequence[Pair]):
     def __add__(self, other: Bitext) -> Bitext:
         """All pairs of both; words keep their codes of ``self``."""
         return Bitext(_joined(self.source, other.source), _joined(self.target, other.target))
+
+
+def _all_strings(words: Sequence[Any]) -> bool:
+    return not set(map(type, words)) - {str} or all(isinstance(word, str) for word in words)
+
+
+def _run(side: CodedColumn, start: int, stop: int) -> CodedColumn:
+    """Sentences that follow one another, without a copy of their codes."""
+    bounds = side.offsets[start : max(start, stop) + 1]
+    return CodedColumn(side.codes[bounds[0] : bounds[-1]], side.vocab, bounds - bounds[0])
 
 
 def _gather(side: CodedColumn, chosen: NDArray[np.int64]) -> CodedColumn:

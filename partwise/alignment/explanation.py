@@ -32,7 +32,7 @@ class LinkExplanation:
 
     @property
     def score(self) -> float:
-        """Σ of the contributions: above 0 speaks for the link."""
+        """Sum of the contributions: above 0, it favours the link."""
         return sum(c.difference for c in self.contributions)
 
     def __str__(self) -> str:

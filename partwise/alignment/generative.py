@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise._threads import Threads
-from partwise.alignment._cooccurrence import Cooccurrence, Corpus, cooccurrence, find_cells, pack_corpus
+from partwise.alignment._cooccurrence import (
+    Cooccurrence,
+    Corpus,
+    Prepared,
+    cooccurrence,
+    count_cells,
+    find_cells,
+    pack_corpus,
+)
+from partwise.alignment._distributed import DistributedTraining
 from partwise.alignment._expectation import Tables
 from partwise.alignment._inference import pair_alignments, pair_matrices
 from partwise.alignment._jumps import resized
@@ -163,7 +172,7 @@ class GenerativeAligner(Estimator, StoredModel):
         checkpoint : path, optional
             Save the state there after every iteration; if it exists, continue from it.
         engine : dask.distributed.Client, its address, or "local"; optional
-            Count on the workers of a cluster; the tables are the same.
+            Train on the workers of a cluster, which hold the tables in parts by source word; they are the same.
         """
         self.check_settings()
         if checkpoint is not None:
@@ -173,26 +182,23 @@ class GenerativeAligner(Estimator, StoredModel):
         self.target_, target = WordIndex.learn(bitext.target, self.lowercase)
         self.n_pairs_ = len(bitext)
         corpus = pack_corpus(source, target)
-        self.table_, cells = cooccurrence(corpus, len(self.source_), len(self.target_))
-        training = Training(
-            corpus,
-            self.table_,
-            cells,
-            reach=self.max_jump,
-            p0=self.null_probability,
-            prior=self.prior,
-            n_threads=thread_count(self.n_jobs),
-            engine=engine,
-        )
-        del cells  # the largest array of all; on a cluster it is in pieces by now
+        training = self._training(corpus, engine)
         plan = self._plan()
         keep = None if checkpoint is None else TrainingCheckpoint(checkpoint, self._fingerprint(corpus))
         steps = sum(count for _, count, _ in plan)
         with closing(training), Progress(steps, "alignment") if self.verbose else nullcontext() as progress:
-            trained, self.trace_ = run_plan(training, plan, keep, progress)
-        self.models_ = {name: trained[name] for name in trained if name in {self.model, *self.also}}
-        self._prune()
+            self.trace_ = run_plan(training, plan, keep, progress)
+            wanted = [name for name, _, _ in plan if name in {self.model, *self.also}]
+            self.table_, self.models_ = training.finish(wanted, self.prune)
         return self
+
+    def _training(self, corpus: Corpus, engine: Any) -> Training | DistributedTraining:
+        settings = {"reach": self.max_jump, "p0": self.null_probability, "prior": self.prior}
+        sizes = len(self.target_), len(self.source_)
+        if engine is not None:
+            return DistributedTraining(corpus, sizes, engine=engine, **settings)
+        table, cells = cooccurrence(corpus, sizes[1], sizes[0])
+        return Training(corpus, table, cells, n_threads=thread_count(self.n_jobs), **settings)
 
     def _trainable(self, bitext: Bitext) -> Bitext:
         if self.max_length is not None and len(bitext):
@@ -221,29 +227,23 @@ class GenerativeAligner(Estimator, StoredModel):
             digest.update(array.view(np.uint8).data)
         return digest.hexdigest()[:32]
 
-    def _prune(self) -> None:
-        """Forget the pairs that no kept model translates by: most of the table."""
-        if self.prune <= 0:
-            return
-        keep = np.zeros(len(self.table_.columns), bool)
-        for model in self.models_.values():
-            keep |= (model.tables.pairs >= self.prune).any(axis=1)
-        before = np.concatenate([[0], np.cumsum(keep)])
-        rows = before[self.table_.rows]
-        columns, together = self.table_.columns[keep], self.table_.together[keep]
-        self.table_ = self.table_._replace(rows=rows, columns=columns, together=together)
-        for model in self.models_.values():
-            model.tables = model.tables._replace(pairs=model.tables.pairs[keep])
-
     # ------------------------------------------------------------------ prediction
 
-    def _prepare(self, X: Any) -> tuple[Corpus, NDArray[np.int32]]:
+    def coded(self, X: Any) -> Bitext:
+        """Pairs in the numbers of the words of training; −1 for others."""
         check_is_fitted(self, "models_")
         bitext = Bitext.from_pairs(as_instances(X))
-        corpus = pack_corpus(self.source_.recode(bitext.source), self.target_.recode(bitext.target))
+        return Bitext(self.source_.recode(bitext.source), self.target_.recode(bitext.target))
+
+    def prepared(self, coded: Bitext) -> Prepared:
+        """What the methods below take in place of pairs: looked up once for all of them."""
+        corpus = pack_corpus(coded.source, coded.target)
         cells = np.empty(int(corpus.cell_offsets[-1]), np.int32)
         find_cells(self.table_, corpus, cells)
-        return corpus, cells
+        return Prepared(corpus, cells)
+
+    def _prepare(self, X: Any) -> Prepared:
+        return X if isinstance(X, Prepared) else self.prepared(self.coded(X))
 
     def _chosen(self, model: str | None) -> str:
         name = self.model if model is None else model
@@ -299,18 +299,10 @@ class GenerativeAligner(Estimator, StoredModel):
         Pairs of words that ``prune`` removed count as never together.
         """
         corpus, cells = self._prepare(X)
-        together = np.zeros(len(cells), self.table_.together.dtype)
-        together[cells >= 0] = self.table_.together[cells[cells >= 0]]
-        counts = []
-        for codes, table in ((corpus.source, self.table_.source_count), (corpus.target, self.table_.target_count)):
-            counts.append(np.where(codes >= 0, table[codes], 0))
-        widths = np.diff(corpus.target_offsets)
-        source = np.repeat(counts[0], np.repeat(widths, np.diff(corpus.source_offsets)))
-        row_of = np.repeat(np.arange(len(widths)), np.diff(corpus.cell_offsets))
-        inside = np.arange(len(cells)) - corpus.cell_offsets[row_of]
-        target = counts[1][corpus.target_offsets[row_of] + inside % widths[row_of]]
+        together, source, target = np.zeros((3, len(cells)))
+        count_cells(self.table_, corpus, cells, together, source, target)
         values = association(together, source, target, self.n_pairs_, measure).astype(np.float32)
-        return LinkMatrices(values, corpus.cell_offsets, widths)
+        return LinkMatrices(values, corpus.cell_offsets, np.diff(corpus.target_offsets))
 
     def word_counts(self) -> tuple[dict[str, int], dict[str, int]]:
         """The number of training pairs in which each source and each target word occurs (in lower case, if

@@ -12,29 +12,41 @@ gold links, which are ours.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from partwise._compile import kernel
-from partwise.alignment.gold_lexicon import LEXICAL, GoldLexicon
+from partwise.alignment.gold_lexicon import LEXICAL, lexical_columns
+from partwise.alignment.known_words import KnownWords
 from partwise.alignment.link_files import GoldLinks
-from partwise.alignment.links import Edges, Floats, SentencePair
-from partwise.alignment.orthography import ORTHOGRAPHY, orthographic_features
-from partwise.alignment.word_counts import WordCounts
+from partwise.alignment.links import Edges, Floats, Ints, SentencePair
+from partwise.alignment.orthography import ORTHOGRAPHY, compare_words, first_alike
 from partwise.exceptions import InputError
 
-__all__ = ["LinkSource", "link_features", "source_values"]
+__all__ = ["LinkFeatures", "LinkSource", "source_values"]
 
 LinkSource = Callable[[Sequence[SentencePair]], Mapping[str, Sequence[Floats]]]
 
 #: Steps at which a value in [0, 1] gets an indicator, so that a linear model can bend.
 STEPS = (0.02, 0.1, 0.3, 0.5, 0.8, 0.95)
 
+PLACES = (
+    "distance of relative places",
+    "distance of relative places, squared",
+    "distance of relative places, root",
+    "both first",
+    "both last",
+)
 
-def source_values(pairs: Sequence[SentencePair], edges: Edges, sources: Sequence[LinkSource]) -> dict[str, Floats]:
-    """(E,) values of every matrix that the sources give, and of the products of both directions."""
+
+def source_values(pairs: Any, edges: Edges, sources: Sequence[Callable[[Any], Any]]) -> dict[str, Floats]:
+    """(E,) values of every matrix that the sources give for these pairs, and of the products of both directions."""
     values: dict[str, Floats] = {}
     for source in sources:
         for name, matrices in source(pairs).items():
@@ -92,86 +104,154 @@ def value_columns(v, offsets, lengths, steps, beside, out, c):
                     out[e, more + 3] = v[e + 1] if k + 1 < n_cols else 0.0
 
 
-def _of_values(edges: Edges, values: Mapping[str, Floats], beside: bool) -> tuple[list[str], Floats]:
+class LinkRows(NamedTuple):
+    """What the features of the links of some pairs are made of, for the kernels."""
+
+    offsets: Ints  # (n + 1,)
+    lengths: Ints  # (n, 2)
+    values: Floats  # (matrices, E)
+    steps: Floats
+    beside: bool  # whether values of links with one word in common are features
+    source: Ints  # (E,) numbers of words
+    target: Ints
+    ranks: tuple[Floats, Floats]
+    frequent: tuple[Ints, Ints]
+    n_frequent: tuple[int, int]
+    spelled: Floats  # (distinct pairs of words, 10)
+    alike: Ints  # (E,) the row of an edge in it
+    counts: tuple[Floats, Floats, Floats]  # (E, 2) of gold links, or without rows
+    shares: tuple[float, float]
+
+
+@kernel
+def link_rows(block, i, out):
+    """out ← the features of the links of pair i, row by row."""
+    start, stop = block.offsets[i], block.offsets[i + 1]
+    n_rows, n_cols = block.lengths[i, 0], block.lengths[i, 1]
+    whole, c = np.zeros(1, np.int64), 1
+    for n in range(block.values.shape[0]):
+        own = block.values[n, start:stop]
+        value_columns(own, whole, block.lengths[i : i + 1], block.steps, block.beside, out, c)
+        c += 5 + block.steps.shape[0] + (4 if block.beside else 0)
+    for j in range(n_rows):
+        for k in range(n_cols):
+            r = j * n_cols + k
+            e = start + r
+            apart = abs((j + 0.5) / n_rows - (k + 0.5) / n_cols)
+            out[r, 0] = 1.0
+            out[r, c] = apart
+            out[r, c + 1] = apart * apart
+            out[r, c + 2] = math.sqrt(apart)
+            out[r, c + 3] = 1.0 if j == 0 and k == 0 else 0.0
+            out[r, c + 4] = 1.0 if j == n_rows - 1 and k == n_cols - 1 else 0.0
+            for d in range(block.spelled.shape[1]):
+                out[r, c + 5 + d] = block.spelled[block.alike[e], d]
+            at = c + 5 + block.spelled.shape[1]
+            a, b = block.frequent[0][block.source[e]], block.frequent[1][block.target[e]]
+            out[r, at] = abs(block.ranks[0][block.source[e]] - block.ranks[1][block.target[e]])
+            out[r, at + 1] = 1.0 if (a >= 0) != (b >= 0) else 0.0
+            for d in range(block.n_frequent[0] * block.n_frequent[1]):
+                out[r, at + 2 + d] = 0.0
+            if a >= 0 and b >= 0:
+                out[r, at + 2 + a * block.n_frequent[1] + b] = 1.0
+    c += 7 + block.spelled.shape[1] + block.n_frequent[0] * block.n_frequent[1]
+    if block.counts[0].shape[0] > 0:
+        both, first, second = block.counts
+        lexical_columns(both[start:stop], first[start:stop], second[start:stop], block.shares, out, c)
+
+
+@kernel
+def all_link_rows(block, out):
+    for i in range(block.lengths.shape[0]):
+        link_rows(block, i, out[block.offsets[i] : block.offsets[i + 1]])
+
+
+@kernel
+def all_link_scores(block, theta, rows, out):
+    """out ← s_jk = w·f(x_jk) of all links; ``rows`` is scratch memory for the pair with the most."""
+    for i in range(block.lengths.shape[0]):
+        link_rows(block, i, rows)
+        start = block.offsets[i]
+        for r in range(block.offsets[i + 1] - start):
+            total = 0.0
+            for d in range(np.uintp(rows.shape[1])):
+                total += rows[r, d] * theta[d]
+            out[start + r] = total
+
+
+@lru_cache(maxsize=64)
+def _names(
+    values: tuple[str, ...], frequent: tuple[tuple[str, ...], tuple[str, ...]], counted: bool
+) -> tuple[str, ...]:
+    """The names of the columns in the order of :func:`link_rows`."""
     about = [
         "{}", "{} above the rest of its row", "{} above the rest of its column",
         "{} of the neighbour before", "{} of the neighbour after", *(f"{{}} > {step:g}" for step in STEPS),
     ]  # fmt: skip
-    if beside:
+    if counted:
         about += [f"{{}} of the {side} word {place}" for side in ("source", "target") for place in ("before", "after")]
-    block = np.empty((len(edges), len(about) * len(values)))
-    for n, v in enumerate(values.values()):
-        value_columns(v, edges.offsets, edges.lengths, np.array(STEPS), beside, block, n * len(about))
-    return [text.format(name) for name in values for text in about], block
-
-
-def _of_places(edges: Edges) -> tuple[list[str], Floats]:
-    lengths = edges.lengths[edges.pair]
-    apart = np.abs((edges.j + 0.5) / lengths[:, 0] - (edges.k + 0.5) / lengths[:, 1])
-    columns = {
-        "distance of relative places": apart,
-        "distance of relative places, squared": apart**2,
-        "distance of relative places, root": np.sqrt(apart),
-        "both first": (edges.j == 0) & (edges.k == 0),
-        "both last": (edges.j == lengths[:, 0] - 1) & (edges.k == lengths[:, 1] - 1),
-    }
-    return list(columns), np.column_stack([column.astype(float) for column in columns.values()])
-
-
-def _of_spelling(edges: Edges) -> tuple[list[str], Floats]:
-    """Computed once for distinct pairs of words."""
-    codes = edges.source * max(len(edges.target_words), 1) + edges.target
-    distinct, back = np.unique(codes, return_inverse=True)
-    a, b = np.divmod(distinct, max(len(edges.target_words), 1))
-    return list(ORTHOGRAPHY), orthographic_features(edges.source_words, edges.target_words, a, b)[back]
-
-
-def _of_frequencies(
-    edges: Edges, counts: tuple[Mapping[str, int], Mapping[str, int]], frequent: int
-) -> tuple[list[str], Floats]:
-    """Difference of the logarithms of the ranks, and which of the most frequent words of each side are linked.
-
-    ``counts`` are of words in lower case.
-    """
-    logs, tops = [], []
-    sides = ((edges.source_words, edges.source), (edges.target_words, edges.target))
-    for (words, numbers), side in zip(sides, counts, strict=True):
-        table = WordCounts.of(side)
-        log = np.log([table.ranks.get(word.lower(), len(table) + 1) for word in words])
-        logs.append(log[numbers] / max(np.log(len(table) + 1), 1.0))
-        known = {word: place for place, word in enumerate(table.ordered[:frequent])}
-        tops.append((list(known), np.array([known.get(word.lower(), -1) for word in words], np.int64)[numbers]))
-    (names, top), (other_names, other) = tops
-    block = np.zeros((len(edges), 2 + len(names) * len(other_names)))
-    block[:, 0] = np.abs(logs[0] - logs[1])
-    block[:, 1] = (top >= 0) != (other >= 0)
-    both = np.flatnonzero((top >= 0) & (other >= 0))
-    block[both, 2 + top[both] * len(other_names) + other[both]] = 1.0
-    pairs = [f"{name} – {other_name}" for name in names for other_name in other_names]
-    return ["difference of log ranks", "one frequent, the other not", *pairs], block
-
-
-def link_features(
-    edges: Edges,
-    values: Mapping[str, Floats],
-    counts: tuple[Mapping[str, int], Mapping[str, int]],
-    frequent: int = 5,
-    lexicon: GoldLexicon | None = None,
-    own: Sequence[GoldLinks] | None = None,
-) -> tuple[list[str], Floats]:
-    """(names, (E, D) matrix) of the features of every edge.
-
-    With a ``lexicon``, counts of gold links and the values of links with one word in common are among them; ``own``: as
-    :meth:`GoldLexicon.features`.
-    """
-    groups = [
-        (["link"], np.ones((len(edges), 1))), _of_values(edges, values, lexicon is not None), _of_places(edges),
-        _of_spelling(edges), _of_frequencies(edges, counts, frequent),
-    ]  # fmt: skip
-    if lexicon is not None:
-        groups.append((list(LEXICAL), lexicon.features(edges, own)))
-    names = [name for group, _ in groups for name in group]
+    pairs = [f"{name} – {other}" for name in frequent[0] for other in frequent[1]]
+    names = (
+        "link", *(text.format(name) for name in values for text in about), *PLACES, *ORTHOGRAPHY,
+        "difference of log ranks", "one frequent, the other not", *pairs, *(LEXICAL if counted else ()),
+    )  # fmt: skip
     for name, times in Counter(names).items():
         if times > 1:
             raise InputError(f"two features of links are called {name!r}; rename the matrix of the source")
-    return names, np.concatenate([block for _, block in groups], axis=1)
+    return names
+
+
+@dataclass(frozen=True)
+class LinkFeatures:
+    """f(x_jk) of every link of some pairs: rows for training, or scores at once, without rows in memory.
+
+    Parameters
+    ----------
+    edges : of the pairs
+    values : (E,) of every matrix
+    words : the distinct words of the edges
+    own : the gold links of these pairs, if the lexicon has counted them; as in :meth:`GoldLexicon.counts_of`
+    """
+
+    edges: Edges
+    values: Mapping[str, Floats]
+    words: KnownWords
+    own: Sequence[GoldLinks] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns. With a lexicon, values of links with one word in common are among them."""
+        top = self.words.frequent
+        return list(_names(tuple(self.values), (tuple(top[0]), tuple(top[1])), self.words.lexicon is not None))
+
+    def _block(self) -> LinkRows:
+        """What the kernels take."""
+        edges, words, lexicon = self.edges, self.words, self.words.lexicon
+        first, alike = np.empty((2, len(edges)), np.int64)
+        distinct = first_alike(edges.source, edges.target, first, alike)
+        spelled = np.empty((distinct, len(ORTHOGRAPHY)))
+        compare_words(edges.source, edges.target, first, words.source.spelling, words.target.spelling, spelled)
+        none = np.zeros((0, 2))
+        counts, shares = (none, none, none), (1.0, 1.0)
+        if lexicon is not None:
+            counts = lexicon.counts_of(edges, (words.source.gold, words.target.gold), self.own)
+            shares = lexicon.share
+        return LinkRows(
+            edges.offsets, edges.lengths, np.stack(list(self.values.values())) if self.values else np.zeros((0, 0)),
+            np.array(STEPS), lexicon is not None, edges.source, edges.target,
+            (words.source.log_ranks, words.target.log_ranks), (words.source.frequent, words.target.frequent),
+            (len(words.frequent[0]), len(words.frequent[1])), spelled, alike, counts, shares,
+        )  # fmt: skip
+
+    def rows(self) -> Floats:
+        """(E, D)."""
+        out = np.empty((len(self.edges), len(self.names)))
+        all_link_rows(self._block(), out)
+        return out
+
+    def scores(self, theta: Floats) -> Floats:
+        """(E,): rows()·θ, θ of the links alone."""
+        out = np.empty(len(self.edges))
+        most = int(np.diff(self.edges.offsets).max(initial=0))
+        all_link_scores(self._block(), theta, np.empty((most, len(self.names))), out)
+        return out

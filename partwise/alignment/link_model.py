@@ -2,8 +2,8 @@
 
 Words may have any number of links, so gold links that are many to many are no obstacle, and the log-loss goes on
 learning where a margin is out of reach. Links that are only possible are left out of training. A link is predicted if
-its probability exceeds the threshold of least AER on the training pairs; to minimise an F score the best threshold
-depends on the score that can be reached (Lipton, Elkan and Naryanaswamy 2014).
+its probability exceeds the threshold with the lowest AER on the training pairs; to minimise an F score, the best
+threshold depends on the score that can be reached (Lipton, Elkan and Naryanaswamy 2014).
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from partwise.alignment.feature_map import AlignmentFeatures
 from partwise.alignment.gold_lexicon import gold_marks
-from partwise.alignment.link_files import GoldLinks, Link
+from partwise.alignment.link_files import GoldLinks
+from partwise.alignment.link_regression import CURVATURE, LinkRegression
 from partwise.alignment.links import Floats
-from partwise.batch import Batch
 from partwise.features.part_rows import PartFeatures
+from partwise.learners import Learner
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.structures.multiclass import Multiclass
 
-__all__ = ["best_threshold", "link_problem", "positive_links", "shifted"]
+__all__ = ["best_threshold", "link_data", "link_problem", "shifted"]
 
-SHARE = 10  # of the links that nothing speaks for, one in so many is trained on, with that weight
+SHARE = 10  # of the links without any evidence, one in this many is trained on, with that weight
 THRESHOLDS = np.arange(0.1, 0.85, 0.05)
 
 
 def _near(parts: AlignmentFeatures) -> NDArray[np.bool_]:
-    """(E,) links that some posterior, Dice coefficient, neighbour or gold link speaks for, however softly."""
+    """(E,) links that some posterior, Dice coefficient, neighbour or gold link favours, however slightly."""
     near = np.zeros(len(parts.edges), bool)
     beside = tuple(
         f" both of the {side} word {place}" for side in ("source", "target") for place in ("before", "after")
@@ -56,12 +57,16 @@ def _rows(parts: AlignmentFeatures) -> Floats:
 def link_problem(
     parts: AlignmentFeatures,
     gold: Sequence[GoldLinks],
+    learner: Learner,
     loss: LossFunction,
     n_threads: int,
     seed: int,
     pair_weights: ArrayLike | None = None,
-) -> Problem:
-    """One instance per link, with two outputs: no link, which scores 0, and a link, which scores w·f."""
+) -> Any:
+    """Logistic regression for Newton's method; for other learners one instance per link, with two outputs.
+
+    The outputs are no link, which scores 0, and a link, which scores w·f.
+    """
     sure, possible = gold_marks(parts.edges, gold)
     near = _near(parts) | sure
     taken = np.random.default_rng(seed).random(len(near)) < 1.0 / SHARE
@@ -69,10 +74,20 @@ def link_problem(
     weights = np.where(near[rows], 1.0, SHARE)
     if pair_weights is not None:
         weights = weights * np.asarray(pair_weights, float)[parts.edges.pair[rows]]
-    starts = np.arange(len(rows) + 1)
-    features = PartFeatures([(starts, np.zeros((len(rows), 0))), (starts, _rows(parts)[rows])])
-    space = Multiclass(len(rows), 2)
-    return Problem(space, features, sure[rows].astype(int).tolist(), loss, n_threads=n_threads, weights=weights)
+    return link_data(_rows(parts)[rows], sure[rows], weights, learner, loss, n_threads)
+
+
+def link_data(
+    x: Floats, sure: NDArray[np.bool_], weights: Floats, learner: Learner, loss: LossFunction, n_threads: int = 1
+) -> Any:
+    """The form of the problem that this learner can solve."""
+    if CURVATURE in learner.needs:
+        return LinkRegression(x, sure, weights, loss, n_threads)
+    starts = np.arange(len(x) + 1)
+    features = PartFeatures([(starts, np.zeros((len(x), 0))), (starts, x)])
+    return Problem(
+        Multiclass(len(x), 2), features, sure.astype(int).tolist(), loss, n_threads=n_threads, weights=weights
+    )
 
 
 def best_threshold(parts: AlignmentFeatures, gold: Sequence[GoldLinks], theta: Floats) -> float:
@@ -92,11 +107,3 @@ def shifted(theta: Floats, threshold: float) -> Floats:
     moved = theta.copy()
     moved[0] -= np.log(threshold / (1.0 - threshold))
     return moved
-
-
-def positive_links(parts: AlignmentFeatures, theta: Floats) -> list[list[Link]]:
-    """The links of every pair with a score above 0."""
-    batch: Any = Batch(parts.space, parts.features)
-    packed = batch.scores(theta)
-    tables = (batch.of(i, packed).reshape(size) for i, size in enumerate(parts.edges.lengths))
-    return [[(j, k) for j, k in np.argwhere(table > 0).tolist()] for table in tables]

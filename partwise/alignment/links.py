@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from partwise._compile import kernel
+from partwise.alignment.bitext import Bitext
 from partwise.alignment.matrices import LinkMatrices
 from partwise.exceptions import InputError
 
@@ -63,7 +65,7 @@ class Edges:
     pair: Ints  # (E,) the pair an edge belongs to
     j: Ints
     k: Ints
-    source_words: list[str]  # distinct words
+    source_words: list[str]  # distinct words; there may be some that are in none of these pairs
     target_words: list[str]
     source: Ints  # (E,) numbers of the words an edge would link
     target: Ints
@@ -71,19 +73,15 @@ class Edges:
     @classmethod
     def of(cls, pairs: Sequence[SentencePair]) -> Edges:
         """The edges of these pairs."""
-        check_pairs(pairs)
-        lengths = np.array([(len(e), len(f)) for e, f in pairs], np.int64).reshape(-1, 2)
-        sizes = lengths[:, 0] * lengths[:, 1]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        pair = np.repeat(np.arange(len(pairs)), sizes)
-        place = np.arange(offsets[-1]) - offsets[pair]
-        j, k = place // lengths[pair, 1], place % lengths[pair, 1]
-        sides = [_number([pair[side] for pair in pairs]) for side in (0, 1)]
-        (source_words, source, source_start), (target_words, target, target_start) = sides
-        return cls(
-            lengths, offsets, pair, j, k, source_words, target_words,
-            source[source_start[pair] + j], target[target_start[pair] + k],
-        )  # fmt: skip
+        if not isinstance(pairs, Bitext):
+            check_pairs(pairs)
+        text = Bitext.from_pairs(pairs)
+        first, second = text.source, text.target
+        lengths = np.column_stack([np.diff(first.offsets), np.diff(second.offsets)])
+        offsets = np.concatenate([[0], np.cumsum(lengths[:, 0] * lengths[:, 1])]).astype(np.int64)
+        pair, j, k, source, target = np.empty((5, int(offsets[-1])), np.int64)
+        _lay_out(first.codes, first.offsets, second.codes, second.offsets, pair, j, k, source, target)
+        return cls(lengths, offsets, pair, j, k, first.vocab, second.vocab, source, target)
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -113,9 +111,13 @@ class Edges:
         return np.concatenate([[0], np.cumsum(self.lengths[:, side])]).astype(np.int64)
 
 
-def _number(sentences: Sequence[Sequence[str]]) -> tuple[list[str], Ints, Ints]:
-    """(distinct words, number of every word, where each sentence begins)."""
-    numbers: dict[str, int] = {}
-    flat = [numbers.setdefault(word, len(numbers)) for words in sentences for word in words]
-    starts = np.concatenate([[0], np.cumsum([len(words) for words in sentences])])
-    return list(numbers), np.array(flat, np.int64), starts.astype(np.int64)
+@kernel
+def _lay_out(source_codes, source_offsets, target_codes, target_offsets, pair, j, k, source, target):
+    """Pair, places and words of every edge."""
+    e = 0
+    for i in range(source_offsets.shape[0] - 1):
+        for p in range(source_offsets[i], source_offsets[i + 1]):
+            for t in range(target_offsets[i], target_offsets[i + 1]):
+                pair[e], j[e], k[e] = i, p - source_offsets[i], t - target_offsets[i]
+                source[e], target[e] = source_codes[p], target_codes[t]
+                e += 1

@@ -1,21 +1,21 @@
 """Similarity of spelling: cognates, names, numbers and punctuation align by their letters.
 
-Measured on distinct words, compiled: words are packed as code points with offsets, lower-cased, in two forms, as
-written and with accents removed.
+Words are packed as code points with offsets, in lower case and in three forms: as written, with accents removed,
+and without vowels as well. Pairs of words are compared once each, compiled.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partwise._compile import kernel
 
-__all__ = ["ORTHOGRAPHY", "orthographic_features"]
+__all__ = ["ORTHOGRAPHY", "Spelling", "compare_words", "first_alike", "orthographic_features", "spelling"]
 
 #: The columns of :func:`orthographic_features`.
 ORTHOGRAPHY = (
@@ -31,45 +31,65 @@ ORTHOGRAPHY = (
     "both are numbers but not the same",
 )
 
-_VOWELS = frozenset("aeiouy")
+_WITHOUT_VOWELS = str.maketrans("", "", "aeiouy")
+
+Packed = tuple[NDArray[np.int64], NDArray[np.int32]]  # offsets, code points
+
+
+class Spelling(NamedTuple):
+    """Distinct words in their forms, and whether each is a word (0), punctuation (1) or has a digit (2)."""
+
+    lower: Packed
+    bare: Packed
+    letters: Packed
+    kinds: NDArray[np.int8]
 
 
 def _bare(word: str) -> str:
     """Without accents."""
+    if word.isascii():
+        return word
     return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
 
 
 def _kind(word: str) -> int:
-    """0 a word, 1 punctuation, 2 with a digit."""
-    if any(c.isdigit() for c in word):
+    if word.isalpha() and not any(map(str.isdigit, word)):
+        return 0
+    if any(map(str.isdigit, word)):
         return 2
-    return 0 if any(c.isalpha() for c in word) else 1
+    return 0 if any(map(str.isalpha, word)) else 1
 
 
-@lru_cache(maxsize=1 << 16)
-def _forms(word: str) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], int]:
-    """Code points in lower case, without accents, without vowels as well; and the kind."""
-    lower = word.lower()
-    bare = _bare(lower)
-    letters = "".join(c for c in bare if c not in _VOWELS)
-    first, second, third = (np.array([ord(c) for c in form], np.int32) for form in (lower, bare, letters))
-    return first, second, third, _kind(word)
+def _pack(words: Sequence[str]) -> Packed:
+    offsets = np.concatenate([[0], np.cumsum(list(map(len, words)), dtype=np.int64)]).astype(np.int64)
+    return offsets, np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.int32)
 
 
-class _Words:
-    """Distinct words, packed."""
+def spelling(words: Sequence[str]) -> Spelling:
+    """What of words is compared."""
+    lower = [word.lower() for word in words]
+    bare = list(map(_bare, lower))
+    letters = [word.translate(_WITHOUT_VOWELS) for word in bare]
+    return Spelling(_pack(lower), _pack(bare), _pack(letters), np.array(list(map(_kind, words)), np.int8))
 
-    def __init__(self, words: Sequence[str]) -> None:
-        forms = [_forms(word) for word in words]
-        self.kinds = np.array([form[3] for form in forms], np.int8)
-        self.lower = self._pack([form[0] for form in forms])
-        self.bare = self._pack([form[1] for form in forms])
-        self.letters = self._pack([form[2] for form in forms])
 
-    @staticmethod
-    def _pack(words: list[NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        offsets = np.concatenate([[0], np.cumsum([len(w) for w in words], dtype=np.int64)]).astype(np.int64)
-        return offsets, np.concatenate([np.zeros(0, np.int32), *words])
+@kernel
+def first_alike(a, b, first, number):
+    """first[n] ← the edge where the n-th distinct pair of words a, b stands first; number[e] ← n. Returns how many."""
+    slots = 2
+    while slots < 2 * a.shape[0]:
+        slots *= 2
+    met = np.full(slots, -1, np.int64)
+    n = 0
+    for e in range(a.shape[0]):
+        slot = ((a[e] * 2654435761 + b[e]) * 40503 >> 8) & (slots - 1)
+        while met[slot] >= 0 and (a[first[met[slot]]] != a[e] or b[first[met[slot]]] != b[e]):
+            slot = (slot + 1) & (slots - 1)
+        if met[slot] < 0:
+            met[slot], first[n] = n, e
+            n += 1
+        number[e] = met[slot]
+    return n
 
 
 @kernel
@@ -99,32 +119,34 @@ def _common_subsequence(x, y, row):
 
 
 @kernel
-def _compare(a, b, lower, other_lower, bare, other_bare, letters, other_letters, kinds, other_kinds, out):
-    """out[e] ← the features of words a[e] and b[e]."""
+def compare_words(a, b, edges, first, second, out):
+    """out[n] ← the features of the words of edge edges[n]."""
     longest = 0
-    for w in range(other_bare[0].shape[0] - 1):
-        longest = max(longest, other_bare[0][w + 1] - other_bare[0][w])
+    for w in range(second.bare[0].shape[0] - 1):
+        longest = max(longest, second.bare[0][w + 1] - second.bare[0][w])
     row = np.zeros(longest + 1, np.int64)
-    for e in range(a.shape[0]):
-        x = bare[1][bare[0][a[e]] : bare[0][a[e] + 1]]
-        y = other_bare[1][other_bare[0][b[e]] : other_bare[0][b[e] + 1]]
+    for n in range(out.shape[0]):
+        p, q = a[edges[n]], b[edges[n]]
+        x = first.bare[1][first.bare[0][p] : first.bare[0][p + 1]]
+        y = second.bare[1][second.bare[0][q] : second.bare[0][q + 1]]
         short, long = min(x.shape[0], y.shape[0]), max(x.shape[0], y.shape[0])
-        same = _same(lower, a[e], other_lower, b[e])
-        kind, other = kinds[a[e]], other_kinds[b[e]]
-        out[e, 0] = 1.0 if same else 0.0
-        out[e, 1] = 1.0 if _same(bare, a[e], other_bare, b[e]) else 0.0
-        out[e, 2] = 1.0 if _same(letters, a[e], other_letters, b[e]) else 0.0
+        same = _same(first.lower, p, second.lower, q)
+        kind, other = first.kinds[p], second.kinds[q]
+        out[n, 0] = 1.0 if same else 0.0
+        out[n, 1] = 1.0 if _same(first.bare, p, second.bare, q) else 0.0
+        out[n, 2] = 1.0 if _same(first.letters, p, second.letters, q) else 0.0
+        out[n, 3:6] = 0.0
         if kind == 0 and other == 0 and long > 0:
             prefix = 0
             while prefix < short and x[prefix] == y[prefix]:
                 prefix += 1
-            out[e, 3] = prefix / long
-            out[e, 4] = _common_subsequence(x, y, row) / long
-            out[e, 5] = short / long
-        out[e, 6] = 1.0 if (kind == 1) != (other == 1) else 0.0
-        out[e, 7] = 1.0 if kind == 1 and other == 1 and not same else 0.0
-        out[e, 8] = 1.0 if (kind == 2) != (other == 2) else 0.0
-        out[e, 9] = 1.0 if kind == 2 and other == 2 and not same else 0.0
+            out[n, 3] = prefix / long
+            out[n, 4] = _common_subsequence(x, y, row) / long
+            out[n, 5] = short / long
+        out[n, 6] = 1.0 if (kind == 1) != (other == 1) else 0.0
+        out[n, 7] = 1.0 if kind == 1 and other == 1 and not same else 0.0
+        out[n, 8] = 1.0 if (kind == 2) != (other == 2) else 0.0
+        out[n, 9] = 1.0 if kind == 2 and other == 2 and not same else 0.0
 
 
 def orthographic_features(
@@ -138,10 +160,7 @@ def orthographic_features(
     >>> found[0, :5].tolist(), found[1, :3].tolist()
     ([0.0, 1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0])
     """
-    first, second = _Words(source), _Words(target)
-    out = np.zeros((len(a), len(ORTHOGRAPHY)))
-    _compare(
-        np.asarray(a, np.int64), np.asarray(b, np.int64), first.lower, second.lower, first.bare, second.bare,
-        first.letters, second.letters, first.kinds, second.kinds, out,
-    )  # fmt: skip
+    out = np.empty((len(a), len(ORTHOGRAPHY)))
+    words = np.asarray(a, np.int64), np.asarray(b, np.int64)
+    compare_words(*words, np.arange(len(a)), spelling(source), spelling(target), out)
     return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +47,18 @@ class PosteriorFeatures:
                 raise unknown_name("posteriors", name, self.generative.models_)
 
     def __call__(self, pairs: Sequence[SentencePair]) -> dict[str, Any]:
-        text = Bitext.from_pairs(pairs)
-        found: dict[str, Any] = {"dice": self.generative.associations(text)}
-        for name in self.models:
-            posteriors = self.generative.posteriors(text, name)
-            found[f"{name} forward"], found[f"{name} backward"] = posteriors.forward, posteriors.backward
-        return found
+        return self.reader(pairs)((0, len(pairs)))
+
+    def reader(self, pairs: Sequence[SentencePair]) -> Callable[[tuple[int, int]], dict[str, Any]]:
+        """(start, stop) → the matrices of these of the pairs; the words are looked up here, once."""
+        coded = self.generative.coded(pairs)
+
+        def read(span: tuple[int, int]) -> dict[str, Any]:
+            block = self.generative.prepared(coded[slice(*span)])
+            found: dict[str, Any] = {"dice": self.generative.associations(block)}
+            for name in self.models:
+                posteriors = self.generative.posteriors(block, name)
+                found[f"{name} forward"], found[f"{name} backward"] = posteriors.forward, posteriors.backward
+            return found
+
+        return read

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from partwise.alignment.feature_map import ALIGNMENT_MODELS, AlignmentFeatures, alignment_space
 from partwise.alignment.link_files import GoldLinks, Link
+from partwise.alignment.link_model import link_data
 from partwise.costs import PartCost
 from partwise.exceptions import InputError
 from partwise.features.part_rows import PartFeatures
@@ -16,7 +17,6 @@ from partwise.learners import Learner
 from partwise.losses import LossFunction
 from partwise.problem import Problem
 from partwise.structures.matching import Matching
-from partwise.structures.multiclass import Multiclass
 
 __all__ = [
     "InfeasibleLinksError",
@@ -98,8 +98,7 @@ def alignment_problem(
 def check_learner(learner: Learner, loss: LossFunction, model: str) -> None:
     """Raise :class:`CapabilityError` where the learner cannot train this kind of alignment, before data is read."""
     if model == "L":
-        features = PartFeatures([([0, 1], np.zeros((1, 0))), ([0, 1], [[1.0]])])
-        return learner.check(Problem(Multiclass(1, 2), features, [1], loss, weights=[1.0]))
+        return learner.check(link_data(np.ones((1, 1)), np.ones(1, bool), np.ones(1), learner, loss))
     constrained = any(ALIGNMENT_MODELS[model])
     space = alignment_space(model, [(1, 1)], 1).relax()
     nonnegative = np.ones(1, bool) if constrained else None

@@ -11,7 +11,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partwise.cluster import worker
-from partwise.cluster.shards import Leaf, Shard, dense, group_borders, halves, shard_total
+from partwise.cluster.shards import Leaf, Shard, dense, group_borders, halves, shard_total, unless_gone
 from partwise.cluster.worker import Sent
 from partwise.exceptions import ClusterError, ParameterError
 
@@ -28,6 +28,8 @@ __all__ = ["ClusterRunner", "check_versions", "connect", "local_client", "lost_e
 #: Seconds to wait for a scheduler to answer, and for a worker to come back where none is left.
 TIMEOUT = 10.0
 PATIENCE = 120.0
+#: Seconds after which a client that waits for workers asks whether they are still there.
+GLANCE = 1.0
 #: How often a piece of work may be lost with its worker before it is blamed for that.
 ATTEMPTS = 6
 #: What a client raises that cannot ask its scheduler: the connection is lost, or closed on this side.
@@ -126,7 +128,10 @@ class ClusterRunner:
         self.shards = list(shards)
         self.run = uuid.uuid4().hex
         self._held: dict[str, set[int]] = {}  # by worker; what it may have lost since
+        self._settled: dict[int, str] = {}  # the worker of a shard that is to stay where its memory is
         self._stack = contextlib.ExitStack()
+        self._fetcher = ThreadPoolExecutor(4, "partwise-fetch")
+        self._stack.callback(self._fetcher.shutdown, wait=False)
         try:
             self.client = self._stack.enter_context(connect(engine))
             self._lost = lost_errors()
@@ -159,16 +164,54 @@ class ClusterRunner:
         def attempt(nodes: list[Node]) -> Any:
             known = self._send(nodes, common)
             return self._gathered(
-                [self._submit(home, worker.run_group, self.run, a, b, task, finish, known) for a, b, home in nodes]
+                [self._submit(home, worker.run_group, self.run, a, b, task, finish, known) for a, b, home in nodes],
+                nodes,
             )
 
         spans = list(pairwise(borders))
         answer: list[Any] = self._repeat(attempt, lambda workers: _homes(spans, workers))
         return answer
 
+    def exchange(
+        self, send: Callable[..., Any], receive: Callable[..., Any], senders: range, receivers: range, common: Any
+    ) -> list[Any]:
+        def attempt(nodes: list[Node]) -> Any:
+            known, home = self._send(nodes, common), {number: address for number, _, address in nodes}
+            posted = [(k, self._submit(home[k], worker.post, self.run, k, send, known)) for k in senders]
+            delivered = []
+            for place, k in enumerate(receivers):
+                messages = [self._submit(home[sender], worker.message, box, place) for sender, box in posted]
+                delivered.append(self._submit(home[k], worker.deliver, self.run, k, receive, known, *messages))
+            del posted, messages  # nothing here keeps on a worker what has arrived
+            return self._gathered(delivered, nodes)
+
+        return unless_gone(self._repeat(attempt, lambda workers: self._settle((senders, receivers), workers)))
+
+    def at(self, task: Callable[..., Any], numbers: range, common: Any, own: Sequence[Any] | None = None) -> list[Any]:
+        def attempt(nodes: list[Node]) -> Any:
+            known, home = self._send(nodes, common), {number: address for number, _, address in nodes}
+            return self._gathered(
+                [
+                    self._submit(
+                        home[k],
+                        worker.run_each,
+                        self.run,
+                        (k,),
+                        task,
+                        known,
+                        None if own is None else Sent([own[place]]),
+                    )
+                    for place, k in enumerate(numbers)
+                ],
+                nodes,
+            )
+
+        found = self._repeat(attempt, lambda workers: self._settle((numbers,), workers))
+        return unless_gone([result for (result,) in found])
+
     def replace(self, shards: Sequence[Shard]) -> None:
         self._forget()
-        self.shards, self.run, self._held = list(shards), uuid.uuid4().hex, {}
+        self.shards, self.run, self._held, self._settled = list(shards), uuid.uuid4().hex, {}, {}
 
     def close(self) -> None:
         self._forget()
@@ -193,6 +236,14 @@ class ClusterRunner:
             spans = cut
         return _homes(spans, workers)
 
+    def _settle(self, ranges: Sequence[range], workers: list[str]) -> list[Node]:
+        """A worker for every shard of each range, and the same one as before, whoever has come meanwhile."""
+        for numbers in ranges:
+            for place, number in enumerate(numbers):
+                if self._settled.get(number) not in workers:
+                    self._settled[number] = workers[place * len(workers) // len(numbers)]
+        return [(number, number + 1, self._settled[number]) for numbers in ranges for number in numbers]
+
     # shards to workers
 
     def _place(self, nodes: Sequence[Node], threads: dict[str, int]) -> None:
@@ -207,21 +258,20 @@ class ClusterRunner:
             )  # dask cannot tell how large shards are
             opening.append(self._submit(address, worker.adopt, self.run, sent, threads[address]))
             self._held.setdefault(address, set()).update(wanted)
-        for future in opening:
-            future.result()
+        self._results(opening, nodes)
 
     # work
 
     def _submit(self, address: str, function: Callable[..., Any], *args: Any) -> Any:
-        """A call on that worker, or on another where it is gone."""
+        """A call on that worker and no other; dask would also move work to one that does not hold the shard."""
         known = [self._put(address, item) if isinstance(item, Sent) and _is_large(item) else item for item in args]
-        return self.client.submit(function, *known, workers=[address], allow_other_workers=True, pure=False)
+        return self.client.submit(function, *known, workers=[address], pure=False)
 
     def _put(self, address: str, sent: Sent) -> Any:
         """A large value on a worker: it does not go through the scheduler where workers can be reached without it."""
         try:
             return self.client.scatter(sent, workers=[address], hash=False, timeout=TIMEOUT)
-        except (KeyError, ValueError):  # what dask says of a worker that it does not know
+        except (KeyError, ValueError, OSError):  # what dask says of a worker that it does not know, or cannot reach
             raise ConnectionError(f"worker {address} is gone") from None
 
     def _send(self, nodes: Sequence[Node], value: Any) -> Any:
@@ -243,7 +293,7 @@ class ClusterRunner:
             homes[first, last] = homes[first, middle] if (first, middle) in homes else nodes[0][2]
             return self._submit(homes[first, last], worker.combine, left, right)
 
-        return node(0, len(self.shards)).result()
+        return self._results([node(0, len(self.shards))], nodes)[0]
 
     def _submit_each(
         self, nodes: Sequence[Node], task: Callable[..., Any], common: Any, own: Sequence[Any] | None
@@ -255,11 +305,34 @@ class ClusterRunner:
             )
             for a, b, address in nodes
         ]
-        return self._gathered(futures)
+        return self._gathered(futures, nodes)
 
-    def _gathered(self, futures: list[Any]) -> Any:
+    def _results(self, futures: list[Any], nodes: Sequence[Node]) -> list[Any]:
+        """What tasks return; ConnectionError where it cannot come, because a worker is gone.
+
+        A worker may go while it computes, but also afterwards, with a result that nobody has fetched: dask computes it
+        again then, on that worker and no other. So it is another thread that waits, and this one looks after workers.
+        """
+        homes, gone = {address for _, _, address in nodes}, False
+        fetched = self._fetcher.submit(self.client.gather, futures)
+        while True:
+            try:
+                found: list[Any] = fetched.result(timeout=GLANCE)
+                return found
+            except TimeoutError:
+                if fetched.done():  # the error of a task, or of dask
+                    raise
+                if gone:
+                    self.client.cancel(futures, force=True)  # ends the other thread's wait
+                    raise ConnectionError("a worker is gone") from None
+                gone = not homes <= self.client.nthreads().keys()  # then what it means for them is on its way
+            except KeyboardInterrupt:
+                self.client.cancel(futures, force=True)
+                raise
+
+    def _gathered(self, futures: list[Any], nodes: Sequence[Node]) -> Any:
         """The results, or what is missing in any of them."""
-        results = self.client.gather(futures)
+        results = self._results(futures, nodes)
         missing = [number for result in results if isinstance(result, worker.Missing) for number in result]
         return worker.Missing(missing) if missing else results
 
@@ -288,6 +361,8 @@ class ClusterRunner:
                 if self.client.status != "running":  # else it is of a file, on a worker
                     raise _gone() from None
                 raise
+        if len(self._memory_events()) > self._restarts:
+            raise self._out_of_memory()
         raise ClusterError(
             f"the workers were lost {ATTEMPTS} times in a row ({last}). If they ran out of memory: a shard has "
             f"{self.shards[0].size}; {self.shards[0].smaller}, or give each worker more memory or fewer threads"

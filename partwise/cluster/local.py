@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partwise.cluster.shards import Leaf, Scratch, Shard, dense, group_borders, shard_total, sweep_group, tree_total
+from partwise.cluster.shards import (
+    Leaf,
+    Scratch,
+    Shard,
+    dense,
+    group_borders,
+    shard_total,
+    sweep_group,
+    tree_total,
+    unless_gone,
+)
 from partwise.problem import Problem
 
 __all__ = ["LocalRunner"]
@@ -55,6 +65,25 @@ class LocalRunner:
             sweep_group([(k, self.problem(k), self._memories[k]) for k in range(a, b)], task, finish, common)
             for a, b in pairwise(borders)
         ]
+
+    def exchange(
+        self, send: Callable[..., Any], receive: Callable[..., Any], senders: range, receivers: range, common: Any
+    ) -> list[Any]:
+        posted = unless_gone([send(self.problem(k), self._memories[k], common) for k in senders])
+        return unless_gone(
+            [
+                receive(self.problem(k), self._memories[k], common, tuple(messages[place] for messages in posted))
+                for place, k in enumerate(receivers)
+            ]
+        )
+
+    def at(self, task: Callable[..., Any], numbers: range, common: Any, own: Sequence[Any] | None = None) -> list[Any]:
+        return unless_gone(
+            [
+                task(self.problem(k), self._memories[k], common, None if own is None else own[place])
+                for place, k in enumerate(numbers)
+            ]
+        )
 
     def replace(self, shards: Sequence[Shard]) -> None:
         self.shards = list(shards)

@@ -23,11 +23,13 @@ from partwise.objective import TrainingData
 from partwise.problem import Problem
 
 __all__ = [
+    "GONE",
     "Leaf",
     "Scratch",
     "Shard",
     "ShardRunner",
     "ShardedObjective",
+    "StateLostError",
     "Total",
     "WeightedShard",
     "add_to",
@@ -39,12 +41,34 @@ __all__ = [
     "sparse",
     "sweep_group",
     "tree_total",
+    "unless_gone",
 ]
 
 Floats = NDArray[np.float64]
 #: Two sums over some shards, such as (Σ L_i, Σ ∇L_i): a number or a few, and a vector of weights, dense, or sparse as
 #: (dim, places, values) where most of it is 0.
 Total = tuple[Any, Any]
+
+
+class Gone:
+    """In place of a result: what it builds on was on a worker that is gone."""
+
+    def __reduce__(self) -> str:
+        return "GONE"
+
+
+GONE = Gone()
+
+
+class StateLostError(Exception):
+    """Shards have lost what earlier tasks left with them; the shards themselves are there."""
+
+
+def unless_gone(results: list[Any]) -> list[Any]:
+    """The results; StateLostError where one of them is missing."""
+    if any(isinstance(result, Gone) for result in results):
+        raise StateLostError
+    return results
 
 
 class Scratch:
@@ -123,8 +147,21 @@ class ShardRunner(Protocol):
         ``common`` is a dict, of which every group gets a copy; ``finish`` is given its "theta" as it was before.
         """
 
+    def exchange(
+        self, send: Callable[..., Any], receive: Callable[..., Any], senders: range, receivers: range, common: Any
+    ) -> list[Any]:
+        """[receive(problem_j, memory_j, common, messages) for the receivers j], a message from every sender in order.
+
+        send(problem_k, memory_k, common) is a list with a message for every receiver: they go from worker to worker.
+        Both may build on what ``memory`` has from before. Where that is lost they return :data:`GONE`, and
+        StateLostError is raised here.
+        """
+
+    def at(self, task: Callable[..., Any], numbers: range, common: Any, own: Sequence[Any] | None = None) -> list[Any]:
+        """As ``each``, for these shards alone, and with GONE as in ``exchange``."""
+
     def replace(self, shards: Sequence[Shard]) -> None:
-        """Work on other shards from now on."""
+        """Work on other shards from now on, or on the same ones as if nothing had been done."""
 
     def close(self) -> None:
         """Release the shards."""

@@ -13,10 +13,24 @@ from typing import Any
 import numpy as np
 
 from partwise.cluster.mapped import drop_pages
-from partwise.cluster.shards import Leaf, Scratch, Total, add_totals, sparse, sweep_group, tree_total
+from partwise.cluster.shards import Gone, Leaf, Scratch, Total, add_totals, sparse, sweep_group, tree_total
 from partwise.problem import Problem
 
-__all__ = ["Missing", "Sent", "adopt", "combine", "forget", "node_total", "run_each", "run_group", "unwrap", "versions"]
+__all__ = [
+    "Missing",
+    "Sent",
+    "adopt",
+    "combine",
+    "deliver",
+    "forget",
+    "message",
+    "node_total",
+    "post",
+    "run_each",
+    "run_group",
+    "unwrap",
+    "versions",
+]
 
 
 #: The part of its memory from which on a worker gives back pages of mapped files.
@@ -162,3 +176,29 @@ def run_each(
         found.append(task(h.problem, h.memory, common, None if own is None else own.value[k]))
         _relieve()
     return found
+
+
+def post(run: str, number: int, send: Callable[..., Any], common: Any) -> Any:
+    """The messages of a shard to others; see :meth:`partwise.cluster.shards.ShardRunner.exchange`."""
+    missing = _missing(run, (number,))
+    if missing:
+        return missing
+    held = _HELD[run, number]
+    return send(held.problem, held.memory, common)
+
+
+def message(posted: Any, place: int) -> Any:
+    """One of the messages of a shard: what travels by itself."""
+    return posted if isinstance(posted, Missing | Gone) else posted[place]
+
+
+def deliver(run: str, number: int, receive: Callable[..., Any], common: Any, *messages: Any) -> Any:
+    """What a shard makes of the messages to it."""
+    missing = Missing({*_missing(run, (number,)), *(k for m in messages if isinstance(m, Missing) for k in m)})
+    if missing:
+        return missing
+    gone = [m for m in messages if isinstance(m, Gone)]
+    if gone:
+        return gone[0]
+    held = _HELD[run, number]
+    return receive(held.problem, held.memory, common, messages)

@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=KINDS,
         default="auto",
         help="L: links one by one, M: matchings, F: with fertility, Q: with pairs of links (default: L, M or M+F, "
-        "whichever has the least error in cross-validation; M if --C, --loss or --learner is given)",
+        "whichever has the lowest error in cross-validation; M if --C, --loss or --learner is given)",
     )
     group.add_argument(
         "--max-fertility", metavar="N", type=int, default=2, help="maximum number of links per word in M+F (default: 2)"
@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--time-limit", metavar="S", type=float, help="with Q: time limit per sentence pair in seconds")
     group = parser.add_argument_group("learning")
-    group.add_argument("--learner", metavar="NAME", help="(default: n_slack; lbfgs for L)")
+    group.add_argument("--learner", metavar="NAME", help="(default: n_slack; for L Newton's method)")
     group.add_argument("--loss", metavar="L", type=loss, help="(default: svm; the perceptron has its own)")
     group.add_argument("--set", metavar="NAME=VALUE", type=option, action="append", help="a setting of the learner")
     group.add_argument("--C", "-C", metavar="C", type=float, help="weight of the losses (default: by cross-validation)")
@@ -226,7 +226,7 @@ def show(args: argparse.Namespace, summary: dict[str, Any]) -> None:
         base = percent(summary["generative_error"])
         chosen = f"{summary['kind']}, C = {summary['C']:g}"
         print(f"{chosen} by cross-validation: AER {found}; {base} by the generative aligner alone")
-    line = f"{summary['passes']} passes in {summary['seconds']:.1f} s ({status})"
+    line = f"{summary['passes']} pass{'es' * (summary['passes'] != 1)} in {summary['seconds']:.1f} s ({status})"
     if summary["objective"] is not None:
         line += f", objective {summary['objective']:.6g}"
     if summary["gap"] is not None and summary["objective"]:
