@@ -74,4 +74,5 @@ register(
     needs=NEEDS,
     table=table,
     draw=draw,
+    parts=True,
 )

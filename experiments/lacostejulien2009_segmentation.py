@@ -197,7 +197,7 @@ def reg_path(model: GraphLabeler, problem: Any, parts: Split, quick: bool) -> di
 
 
 def floor(path: dict[str, Any], norm: Any) -> Any:
-    """A lower bound of the hinge loss of every θ of that norm: max_C P*_C − ‖θ‖²/2C."""
+    """A lower bound on the hinge loss of every θ of that norm: max_C P*_C − ‖θ‖²/2C."""
     bounds = [d - 0.5 * np.asarray(norm) ** 2 / C for C, d in zip(path["C"], path["dual"], strict=True)]
     return np.max(bounds, axis=0)
 

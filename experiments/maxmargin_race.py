@@ -42,7 +42,7 @@ def run(settings: dict[str, Any], context: Context) -> dict[str, Any]:
 
 
 def bounds(cells: list[Cell]) -> dict[str, float]:
-    """The best proven lower bound of every loss; where none is proven, the best objective."""
+    """The best proven lower bound on every loss; where none is proven, the best objective."""
     found: dict[str, float] = {}
     for loss in {cell.settings["loss"] for cell in cells}:
         own = [cell.result for cell in cells if cell.settings["loss"] == loss]

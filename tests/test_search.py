@@ -131,17 +131,19 @@ def dijkstra(tolls: Any) -> float:
     raise AssertionError
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_star_is_optimal_and_expands_no_more_than_best_first(seed: int) -> None:
-    tolls = np.random.default_rng(seed).uniform(1.0, 9.0, size=(7, 6)).tolist()
+def test_a_star_is_optimal_and_expands_no_more_than_best_first() -> None:
+    saved = []
+    for seed in range(6):
+        tolls = np.random.default_rng(seed).uniform(1.0, 9.0, size=(7, 6)).tolist()
 
-    def score(active: dict[str, float]) -> float:
-        return -active["toll"]
+        def score(active: dict[str, float]) -> float:
+            return -active["toll"]
 
-    found = Search(Grid(), AStar(), tolls, score).run()
-    blind = Search(Grid(heuristic=False), BestFirst(), tolls, score).run()
-    np.testing.assert_allclose([-found.node.g, -blind.node.g], dijkstra(tolls), rtol=1e-12)
-    assert found.expanded <= blind.expanded
+        found = Search(Grid(), AStar(), tolls, score).run()
+        blind = Search(Grid(heuristic=False), BestFirst(), tolls, score).run()
+        np.testing.assert_allclose([-found.node.g, -blind.node.g], dijkstra(tolls), rtol=1e-12)
+        saved.append(blind.expanded - found.expanded)
+    assert min(saved) >= 0 and sum(saved) > 0  # a heuristic that is not looked at would save nothing
 
 
 @pytest.mark.parametrize("queue", [Greedy(), Beam(3), DepthFirst(), BestFirst()])

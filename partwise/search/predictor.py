@@ -171,7 +171,7 @@ class SearchPredictor(SearchedEstimator):
     def load(  # type: ignore[override]
         cls, path: str | os.PathLike[str], problem: SearchProblem, *, queue: Queue | None = None
     ) -> Self:
-        """Read weights written by :meth:`save`. A file holds no code: problem and queue are given anew."""
+        """Read weights written by :meth:`save`. A file holds no code, so pass the problem and the queue again."""
         stored = load_file(path, cls.kind)
         model: Self = restore(cls, path, stored.header, stored.arrays)
         return model.set_params(problem=problem, queue=queue)
