@@ -24,12 +24,22 @@ from partwise.templates import PRESETS
 
 #: preset → corpora whose labels are of its kind
 TASKS: dict[str, dict[str, Callable[[], list[Sentence]]]] = {
-    "pos": {name: CORPORA[name] for name in ("english", "greek", "danish")},
+    "pos": {
+        **{name: CORPORA[name] for name in ("english", "greek", "danish")},
+        "wsj": lambda: columns("ptb_sample/wsj_dependencies.dp", None, 1),
+    },
     "chunking": {
         "conll2000": CORPORA["conll2000"],
         "conll2003 chunks": lambda: columns("conll2003/eng.train", 1, 2),
     },
-    "ner": {"conll2003": CORPORA["conll2003"], "bc5cdr": CORPORA["bc5cdr"]},
+    "ner": {
+        "conll2003": CORPORA["conll2003"],
+        "conll2003, words alone": lambda: columns("conll2003/eng.train", None, 3),
+        "conll2003, lower case": lambda: [
+            [[row[0].lower(), "", row[2]] for row in sentence] for sentence in columns("conll2003/eng.train", None, 3)
+        ],
+        "bc5cdr": CORPORA["bc5cdr"],
+    },
 }
 CANDIDATES = {
     "pos": [
@@ -65,6 +75,11 @@ CANDIDATES = {
         "shape(word)[-1..1 triples]",
         "suffix(word,3)[-1..1 pairs]",
         "fold_digits(word)[-1,1]",
+        "lower(word)[-1] lower(word)[1]",
+        "prefix(lower(word),3..5)[0]",
+        "suffix(lower(word),2..4)[0]",
+        "is_punct(word)[-1..1]",
+        "length(word)[0]",
         "word[0] short_shape(word)[-1,1]",
         "first word[0]",
         "last word[0]",

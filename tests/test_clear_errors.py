@@ -153,3 +153,49 @@ def test_the_command_line_never_ends_in_a_traceback(
 def test_numbers_where_a_scheme_wants_tags() -> None:
     with pytest.raises(InputError, match="label 0 is not a tag of IOB2"):
         pw.SequenceLabeler(["word[0]"], scheme="IOB2").fit([["a", "b"]] * 3, [[0, 1]] * 3)
+
+
+def test_labels_that_are_missing() -> None:
+    with pytest.raises(InputError, match="y is missing: expected one sequence of labels"):
+        labeler().fit(X)
+
+
+def test_one_row_per_token() -> None:
+    """A table of tokens, as spreadsheets have them, is told how to become a table of sentences, and then works."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"sentence": [0, 0, 1], "word": ["a", "b", "c"], "tag": ["N", "V", "N"]})
+    with pytest.raises(InputError, match=r"column 'word' of the DataFrame holds strings.*groupby\('sentence'"):
+        labeler().fit(table[["word"]], table["tag"])
+    grouped = table.groupby("sentence", sort=False)[["word", "tag"]].agg(list)
+    assert labeler().fit(grouped[["word"]], grouped["tag"]).predict(grouped[["word"]])[1] == ["N"]
+
+
+def test_numbers_that_are_no_features() -> None:
+    with pytest.raises(InputError, match=r"array of sequence 0 has shape \(2,\); expected \(length, number of feature"):
+        pw.SequenceLabeler().fit([np.ones(2), np.ones(1)], Y)
+    with pytest.raises(InputError, match="position 0 of sequence 0 is the number 1; expected a list of strings"):
+        pw.SequenceLabeler().fit([[1, 2], [3]], Y)
+
+
+def test_a_single_sentence_is_told_apart() -> None:
+    model = labeler().fit(X, Y)
+    for one in ("a b", ["a", "b"]):
+        with pytest.raises(InputError, match=r"a single sentence goes into a list of its own: \[sentence\]"):
+            model.predict(one)
+
+
+def test_arrays_of_token_rows_are_rows() -> None:
+    rows = [np.array([["a", "D"], ["b", "N"]]), np.array([["c", "N"]])]
+    model = pw.SequenceLabeler(["word[0]", "pos[0]"], max_passes=2)
+    lists = [x.tolist() for x in rows]
+    assert model.fit(rows, Y).predict(rows) == model.fit(lists, Y).predict(lists)
+
+
+def test_a_scheme_makes_the_score_one_of_chunks() -> None:
+    """Tags without types (B, I, O) look like any labels; a scheme says that they are tags."""
+    y = [["B", "I"], ["O"]]
+    wrong = [["B", "O"], ["O"]]
+    model = labeler(scheme="IOB2", max_passes=20).fit(X, y)
+    assert model.predict(X) == y
+    assert (model.score(X, y), model.score(X, wrong)) == (1.0, 0.0)
+    assert labeler(max_passes=20).fit(X, y).score(X, wrong) == pytest.approx(2 / 3)

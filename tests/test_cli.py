@@ -138,6 +138,23 @@ def test_train_from_a_pipe_with_defaults(capsys: Any, here: Path, monkeypatch: p
     assert load_model("m.pw").encoder_.templates == load_model("m.pw").encoder_.templates.preset("chunking")
 
 
+def test_the_last_column_is_named_by_what_it_holds(capsys: Any, here: Path) -> None:
+    """Words and entity tags, the most common file of all, get the templates of entities; tabs keep words whole."""
+    (here / "two.tsv").write_text("New York\tB-LOC\nsleeps\tO\n\nBonn\tB-LOC\nwakes\tO\n")
+    fit = ("train", "two.tsv", "-m", "two.pw", "--max-passes", "3")
+    assert main([*fit, "--separator", "tab"]) == 0
+    assert "2 sentences, 4 tokens, 2 labels in column 'ner'" in capsys.readouterr().err
+    shown = ok(capsys, "inspect", "two.pw")
+    assert "columns      word, ner; label ner" in shown and "short_shape(word)[-1..1 triples]" in shown
+    for text, flags in (("wakes\nNew York\n", ()), ("New York\nwakes\n", ("--columns", "word"))):  # words alone
+        (here / "new.tsv").write_text(text)
+        assert "New York\t" in ok(capsys, "predict", "two.pw", "new.tsv", *flags)
+    assert "; if there is only one column, name it" in fails(capsys, "predict", "two.pw", "new.tsv")
+    (here / "tags.txt").write_text("the DT\ndog NN\n")
+    ok(capsys, "train", "tags.txt", "-m", "tags.pw", "--max-passes", "3", "-q")
+    assert "label pos" in ok(capsys, "inspect", "tags.pw")
+
+
 def test_report_is_written_and_named(capsys: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     fake = types.ModuleType("partwise.sequences.report")

@@ -72,7 +72,7 @@ def test_evaluate_names_unknown_labels(capsys: Any, here: Path) -> None:
     [
         (b"a DT B-NP\nb NN\n", (), "bad.txt:2: expected 3 columns (as on line 1), got 2"),
         (b"a DT\n", ("--columns", "word,pos,chunk", "--label", "chunk"), "bad.txt:1: no column 'chunk'"),
-        (b"a\n", ("--columns", "word,pos,chunk"), "bad.txt:1: 1 columns; expected 3 (word, pos, chunk)"),
+        (b"a\n", ("--columns", "word,pos,chunk"), "bad.txt:1: 1 column; expected 3 (word, pos, chunk)"),
         (b"a B C D E\n", (), "bad.txt:1: 5 columns; name them with --columns"),
         (b"\n\n", (), "bad.txt: no sentences: the file has no token lines"),
         (b"ok DT B-NP\n\ncaf\xe9 NN B-NP\n", (), "bad.txt:3:4: not utf-8: byte 0xe9"),

@@ -20,7 +20,7 @@ from helpers import data_file
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partwise.data import Columns, iter_blocks, iter_columns, read_columns, streams, write_columns
+from partwise.data import Columns, column_files, iter_blocks, iter_columns, read_columns, streams, write_columns
 from partwise.data.column_files import OTHER_ENCODING
 from partwise.data.columns import CodedColumn, encode
 from partwise.exceptions import FormatError, InputError, ParameterError
@@ -161,10 +161,13 @@ def test_comments_only_between_sentences_and_only_on_request() -> None:
         (b"\xef\xbb\xbfthe DT\r\ndog NN\r\n\r\nrun VB\r\n", {}, both(SMALL)),
         (b"\xef\xbb\xbfthe DT\r\ndog NN\r\n\r\nrun VB\r\n", {"separator": " "}, both(SMALL)),
         ("é A\n".encode("latin-1"), {"encoding": "latin-1"}, [[("é", "A")]]),
+        # A single column has no separator.
+        ("wakes\nNew York\n", {"separator": "\t"}, [[("wakes",), ("New York",)]]),
+        ("New York\nwakes\n", {"separator": "\t", "columns": ("word",)}, [[("New York",), ("wakes",)]]),
     ],
 )
 def test_separators_spaces_and_encodings(
-    content: str | bytes, options: dict[str, str], expected: list[list[tuple[str, ...]]]
+    content: str | bytes, options: dict[str, Any], expected: list[list[tuple[str, ...]]]
 ) -> None:
     assert both(content, **options) == expected
 
@@ -175,8 +178,24 @@ def test_separators_spaces_and_encodings(
         (b"a b c d\n\ne f\n", {}, "f.txt:3: expected 4 columns (as on line 1), got 2"),
         (b"\n\na b\nc d e\n", {}, "f.txt:4: expected 2 columns (as on line 3), got 3"),
         (b"a b\n", {"columns": ("x", "y", "z")}, "f.txt:1: expected 3 columns (as named), got 2"),
-        (b"a b\n", {"separator": "\t"}, "f.txt:1: the separator '\\t' is not on the line"),
+        (
+            b"a b\n",
+            {"separator": "\t"},
+            "f.txt:1: the separator '\\t' is not on the line; if there is only one column, name it (columns=('word',), "
+            "--columns word)",
+        ),
         (b"a\tb\nc d\n", {"separator": "\t"}, "f.txt:2: the separator '\\t' is not on the line"),
+        (
+            b"New York\tB\nsleeps\tO\n",
+            {},
+            "f.txt:2: expected 3 columns (as on line 1), got 2; if only tabs separate columns and words hold spaces, "
+            "name the separator (separator='\\t', --separator tab)",
+        ),
+        (
+            b"a A\r\nb B\rc C\r",
+            {},
+            "f.txt:2: a carriage return inside the line; expected lines that end in LF or CR LF",
+        ),
         (b"", {}, "f.txt: no sentences: the file has no token lines"),
         (b"\n \n-DOCSTART-\n", {}, "f.txt: no sentences: the file has no token lines"),
         (b"a A\nb\xff B\n", {}, "f.txt:2:2: not utf-8: byte 0xff (invalid start byte)" + OTHER_ENCODING),
@@ -405,3 +424,14 @@ def test_universal_dependencies_with_comments_and_tabs() -> None:
     path = data_file("ud_english_ewt/en_ewt-ud-dev.conllu")
     data = read_columns(path, separator="\t", comment="#")
     assert (len(data), len(data.names)) == (2001, 10)
+
+
+def test_pieces_are_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields are made of a few lines at a time, whatever the size of the pieces; nothing depends on it."""
+    text = "".join(f"w{i} T{i % 3}\n" + "\n" * (i % 4 == 0) for i in range(200)) + "last T"
+    whole = read_columns(io.StringIO(text))
+    for size in (1, 5, 64):
+        monkeypatch.setattr(column_files, "PIECE_BYTES", size)
+        found = read_columns(io.StringIO(text))
+        assert (found.column(0), found.column(1)) == (whole.column(0), whole.column(1))
+        assert found.lines.tolist() == whole.lines.tolist()

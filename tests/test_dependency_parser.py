@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -225,6 +226,26 @@ def test_bad_input(parser: DependencyParser) -> None:
         DependencyParser(projective=True).fit([crossing])
     with pytest.raises(InputError, match="relation 'odd' of word 1 is not in the model"):
         parser.predict_log_proba([DependencySentence.of_words(["a"], [0], ["odd"])])
+
+
+def test_lists_of_words(parser: DependencyParser) -> None:
+    words = ["The", "neighbour", "slept", "."]
+    with pytest.warns(UserWarning, match="these have no tags: expect worse trees"):
+        (tree,) = parser.predict([words])
+    assert tree.forms == words and tree.fault(single_root=True) is None
+    with pytest.raises(InputError, match="sentence 0, word 2 is 2; expected a string"):
+        parser.predict([["a", 2]])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="X is of type DependencySentence; expected a sequence of instances"):
+        parser.predict(TEST[0])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="X is of type NoneType"):
+        parser.predict(None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="sentence 0 is a list; expected a DependencySentence with its tree"):
+        DependencyParser().fit([words])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bare = [DependencySentence.of_words(s.forms, s.heads, s.column("deprel")) for s in TRAIN[:20]]
+        alone = DependencyParser(arc_bits=14, row_bits=8, max_passes=1).fit(bare)
+        assert alone.predict([words])[0].forms == words  # trained on words alone: nothing is missing
 
 
 def test_words_never_seen_and_long_sentences(parser: DependencyParser) -> None:

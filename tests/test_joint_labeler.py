@@ -81,6 +81,8 @@ def test_mistakes(data: Any) -> None:
 def test_it_is_stored(data: Any, model: JointLabeler, tmp_path: Any) -> None:
     model.save(tmp_path / "joint.pw")
     again = load_model(tmp_path / "joint.pw")
+    np.testing.assert_array_equal(again.theta_, model.theta_)
+    assert (tmp_path / "joint.pw").stat().st_size < 4 * len(model.theta_)  # half of what all weights would need
     words = load_sample("english", split="test").column("word")
     assert again.predict(words) == model.predict(words)
     assert again.get_params() == {**model.get_params(), "n_jobs": 1, "verbose": 0}

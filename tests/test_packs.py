@@ -16,7 +16,7 @@ import pytest
 
 import partwise
 from partwise.data import Columns, load_sample, read_columns, write_columns
-from partwise.data.packs import Pack
+from partwise.data.packs import PACK_FORMAT, Pack
 from partwise.data.spans import Reading, plan_spans, read_shards
 from partwise.exceptions import CapabilityError, FormatError, InputError, ParameterError, StorageError
 from partwise.sequences._pack_passes import merge_in_order
@@ -221,11 +221,27 @@ def test_damage_is_told(text: Path, tmp_path: Path) -> None:
         Pack(flipped.parent).verify()
     old = copied("old.pack") / "pack.pw"
     stored = load(old)
-    save(old, "pack", {**stored.header, "format": 99}, stored.arrays)
-    with pytest.raises(StorageError, match=r"in format 99.*pack the data again"):
-        fit(old.parent)
+    for other in (1, 99):
+        save(old, "pack", {**stored.header, "format": other}, stored.arrays)
+        with pytest.raises(StorageError, match=rf"in format {other}; this version reads.*pack the data again"):
+            fit(old.parent)
     with pytest.raises(StorageError, match="no such folder"):
         fit(tmp_path / "nothing.pack")
+
+
+def test_what_is_in_a_pack_belongs_to_its_format(text: Path, tmp_path: Path) -> None:
+    """Other names or types of arrays take another PACK_FORMAT: packs that are there cannot be read any more."""
+    pack = partwise.pack(text, tmp_path / "a.pack", templates=LINES)
+    assert PACK_FORMAT == 2
+    types = {name: array.dtype.name for name, array in pack.arrays.items()}
+    assert types == {
+        "encoder/key_counts": "int64", "encoder/keys": "int64", "encoder/vocab_bytes": "uint8",
+        "encoder/vocab_counts": "int64", "encoder/vocab_offsets": "int64", "layout/mask": "uint8",
+        "layout/pair_count": "uint8", "layout/pair_output": "uint8", "layout/rank": "int32",
+    }  # fmt: skip
+    assert sorted(pack.shard(0)) == [
+        "attributes", "indptr", "labels", "offsets", "outputs", "pair_indptr", "pair_values", "values", "weights",
+    ]  # fmt: skip
 
 
 def test_bad_lines_and_full_disks(text: Path, tmp_path: Path) -> None:

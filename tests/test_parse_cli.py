@@ -81,6 +81,8 @@ def test_parse_evaluate_and_report(folder: Path, model: Path) -> None:
         text = page.read_text("utf-8")
         data = json.loads(re.search(r'id="report-data">(.*?)</script>', text, re.S).group(1))  # type: ignore[union-attr]
         assert data["uas"] > 90 and 0 <= data["calibration_error"] < 0.3 and "<svg" in text
+        assert f"error {100 * data['calibration_error']:.2f} percentage points" in text
+        assert "probability of the head" in text and "likeliest label" not in text
 
 
 def test_streams_kbest_and_probabilities(folder: Path, model: Path) -> None:
@@ -141,7 +143,7 @@ def test_pictures() -> None:
     assert len(paths) == 4 + 1 + 1  # the tree, an arc that was probable, an arc that is missed
     assert sum(path.get("stroke-dasharray") is not None for path in paths) == 1
     assert "<trees>" in [text.text for text in root.iter(f"{space}text")]
-    assert any("25.0 %" in (title.text or "") for title in root.iter(f"{space}title"))
+    assert any("25.0%" in (title.text or "") for title in root.iter(f"{space}title"))
     with pytest.raises(InputError, match="marginals have shape"):
         dependency_svg(found, marginals=np.zeros((2, 2)))
 

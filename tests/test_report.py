@@ -18,6 +18,7 @@ from partwise.estimators import SequenceLabeler
 from partwise.exceptions import InputError, ParameterError, StorageError
 from partwise.metrics import bootstrap, calibration, chunk_scores, confusion, token_accuracy
 from partwise.report import sequence_report
+from partwise.report.markup import escape
 from partwise.sequences.evaluation import Evaluation
 from partwise.sequences.mistakes import explain_tokens
 
@@ -68,6 +69,11 @@ def test_confusion_transitions_and_features(entities: Run) -> None:
             assert [weight for _, weight in one[key]] == [w for w in expected if (w < 0) == lowest and w]
             known = {(w.attribute, w.weight) for w in model.top_weights(one["label"], 10**6)}
             assert {tuple(pair) for pair in one[key]} <= known
+    # a value stands apart from its template, which is cut short first where there is little room
+    text = entities.path.read_text("utf-8")
+    name = next(name for one in data["features"] for name, _ in one["for"] if "=" in name)
+    template, value = name.split("=", 1)
+    assert f'<span>{escape(template)}</span><span class="given">={escape(value)}</span>' in text
 
 
 def test_calibration(entities: Run) -> None:

@@ -93,8 +93,32 @@ def test_a_model_file_gives_the_same_tags(kind: str, request: Any, data: Any, tm
     header, arrays = model.to_state()
     with pytest.raises(StorageError, match="features of whole segments are inconsistent"):
         type(model).from_state(header, {**arrays, "keys/labels": arrays["keys/labels"] + 99})
+    shorter = {"theta": arrays["theta"][:-1]} if kind == "exact" else {"dim": arrays["dim"] + 1}
     with pytest.raises(StorageError, match="expected"):
-        type(model).from_state(header, {**arrays, "theta": arrays["theta"][:-1]})
+        type(model).from_state(header, {**arrays, **shorter})
+
+
+def test_a_file_holds_the_weights_that_are_not_zero(data: Any, searching: SearchLabeler, tmp_path: Any) -> None:
+    """Of the 2^20 hashed weights of histories, which would be 8 MB, a search has touched a few thousand."""
+    searching.save(tmp_path / "model.pw")
+    assert len(searching.theta_) > 1 << 20 and (tmp_path / "model.pw").stat().st_size < 3_000_000
+    loaded = partwise.load_model(tmp_path / "model.pw")
+    np.testing.assert_array_equal(loaded.theta_, searching.theta_)
+    layout, same = searching.encoder_.token_layout, loaded.encoder_.token_layout
+    np.testing.assert_array_equal(same.pair_start, layout.pair_start)
+    assert same.pair_start.dtype == layout.pair_start.dtype
+    header, arrays = searching.to_state()
+    places = arrays["places"]
+    for name, value, words in [
+        ("places", places[::-1].copy(), "do not rise from 0 to at most"),
+        ("places", np.append(places[:-1], arrays["dim"][0]).astype(np.int32), "do not rise from 0 to at most"),
+        ("places", places[1:], "not one place for each weight"),
+        ("dim", np.array([-1]), "not one whole number"),
+        ("weights", arrays["weights"] * np.nan, "not a vector of finite float64 numbers"),
+        ("layout0/pair_count", arrays["layout0/pair_count"][1:], "layout of the weights is inconsistent"),
+    ]:
+        with pytest.raises(StorageError, match=words):
+            SearchLabeler.from_state(header, {**arrays, name: value})
 
 
 def test_checkpoints_and_other_schemes(data: Any, tmp_path: Any) -> None:

@@ -49,6 +49,12 @@ def test_reference_pages_are_written_and_left_alone(tmp_path: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
+def test_every_name_is_on_one_page_of_the_reference() -> None:
+    named = [name for _, _, names in _reference.pages().values() for _, name in names]
+    assert sorted(named) == sorted(name for names in _reference.documented_names().values() for name in names)
+    assert "partwise" not in _reference.pages(), "a name of partwise belongs to no task"
+
+
 def test_every_page_is_in_the_contents() -> None:
     paths = list((ROOT / "docs").glob("*.md"))
     trees = re.findall(r"```{toctree}\n(.*?)```", "\n".join(path.read_text("utf-8") for path in paths), flags=re.S)

@@ -154,7 +154,7 @@ def test_report_agrees_with_repairing_each_sentence(sentences: list[list[str]]) 
 def test_scheme_names() -> None:
     names = ["iob1", "BIO", "Bio2", "bioes", "Bilou", "BIOLU"]
     assert [scheme_name(name) for name in names] == ["IOB1", "IOB2", "IOB2", "IOBES", "BILOU", "BILOU"]
-    with pytest.raises(ParameterError, match=r"'tag scheme' parameter.*did you mean 'IOBES'\?"):
+    with pytest.raises(ParameterError, match=r"'scheme' parameter.*did you mean 'IOBES'\?"):
         scheme_name("IOBE")
     with pytest.raises(ParameterError):
         convert(["O"], "IOB1", "nothing")

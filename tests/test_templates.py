@@ -378,3 +378,31 @@ def test_conll2000_with_the_templates_of_crfsuite() -> None:
 SINGLES = [(o,) for o in range(-2, 3)]
 WORD_WINDOWS = [*SINGLES, (-1, 0), (0, 1)]
 POS_WINDOWS = [*SINGLES, *((o, o + 1) for o in range(-2, 2)), *((o, o + 1, o + 2) for o in range(-2, 1))]
+
+
+def test_every_script_has_its_letters_and_digits() -> None:
+    """Greek, Hindi, Arabic and decomposed accents are read as Latin is, not as if only ASCII had letters."""
+
+    def value(name: str, word: str) -> Any:
+        function = FUNCTIONS[name].apply
+        assert function is not None
+        return function([word])[0]
+
+    shapes = {
+        "Αθήνα": "Xxxxx", "ΑΘΉΝΑ": "XXXXX", "Österåsen": "Xxxxxxxxx", "O\u0308sterby": "Xxxxxxx", "२०२६": "dddd",
+        "हिन्दी": "xxx", "दिल्ली-६": "xxx-d", "مدرسة": "xxxxx", "北京": "xx", "H₂O": "XdX",
+    }  # fmt: skip
+    assert {word: value("shape", word) for word in shapes} == shapes
+    assert value("short_shape", "हिन्दी") == "x" and value("short_shape", "\u0308") == "\u0308"  # a mark alone is itself
+    assert all(value("is_alpha", word) for word in ("Αθήνα", "हिन्दी", "مدرسة", "O\u0308sterby"))
+    assert not any(value("is_alpha", word) for word in ("दिल्ली-६", "\u0308", "H₂O", ""))
+    assert (value("fold_digits", "२०२६"), value("fold_digits", "H₂O"), value("lower", "ΟΔΟΣ")) == (
+        "0000",
+        "H0O",
+        "οδος",
+    )
+    assert all(value("has_digit", word) for word in ("२.५", "H₂O", "١٢"))
+    assert all(value("is_number", word) for word in ("१२.५", "−3", "١٬٢٣٤٫٥", "٥٪"))
+    assert all(value("has_hyphen", word) for word in ("co-op", "co\u2010op", "co\u2011op"))
+    ending = FUNCTIONS["suffix"].apply
+    assert ending is not None and ending(["हिन्दी"], 2) == ["दी"]

@@ -294,6 +294,7 @@ def test_pipeline_from_text():
     ("X", "message"),
     [
         ([[1, 2], [0, 0]], "document 1 is empty"),
+        ([["a", "b"], ["a"]], "got rows of different lengths; turn text into counts"),
         ([[1, -2], [1, 0]], "document 0, word 1: counts must be non-negative"),
         ([[1, 2], [0.5, 0]], "document 1, word 0: counts must be whole numbers"),
         ([[1, np.nan], [1, 1]], "counts must be finite"),

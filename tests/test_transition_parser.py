@@ -154,4 +154,8 @@ def test_mistakes(parser: TransitionParser) -> None:
         TransitionParser().fit([DependencySentence.of_words(["a"], [7])])
     with pytest.raises(InputError, match="sentence 0 is a str; expected a DependencySentence"):
         parser.predict(["A sentence ."])
+    with pytest.raises(InputError, match="sentence 0 is a list; expected a DependencySentence with its tree"):
+        TransitionParser().fit([["A", "sentence"]])
+    with pytest.warns(UserWarning, match="these have no tags"):
+        assert parser.predict([["A", "sentence", "."]])[0].forms == ["A", "sentence", "."]
     assert parser.predict([]) == []

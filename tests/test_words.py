@@ -8,6 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 WORDS = Path(__file__).with_name("retired_words.txt")
 PLACES = ["partwise", "docs", "examples", "benchmarks", "experiments", "tests"]
+#: Copies that the build of the site makes.
+GENERATED = ("docs/gallery/", "docs/reference/")
 #: Sentences of the embedded corpora are nobody's terms.
 CORPORA = {"partwise/topics/sample.py", "partwise/parsing/sample.py", "partwise/parsing/phrases/sample.py"}
 
@@ -23,6 +25,7 @@ def texts() -> dict[str, str]:
     paths = [path for place in PLACES for path in (ROOT / place).rglob("*") if path.suffix in kinds]
     paths += ROOT.glob("*.md")
     named = {path.relative_to(ROOT).as_posix(): path for path in paths}
+    named = {name: path for name, path in named.items() if not name.startswith(GENERATED)}
     return {name: path.read_text("utf-8") for name, path in named.items() if name not in CORPORA}
 
 

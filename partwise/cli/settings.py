@@ -21,6 +21,7 @@ __all__ = [
     "count",
     "gather",
     "read_config",
+    "separator",
     "settle_model",
     "truth",
 ]
@@ -51,6 +52,14 @@ def names(text: str) -> tuple[str, ...]:
     found = tuple(name.strip() for name in text.split(","))
     if not all(found):
         raise argparse.ArgumentTypeError(f"expected names separated by commas, got {text!r}")
+    return found
+
+
+def separator(text: str) -> str:
+    r"""A separator as a shell can spell it: "tab" and "\t" are the tab."""
+    found = "\t" if text.lower() in ("tab", "\\t") else text
+    if not found or "\n" in found:
+        raise argparse.ArgumentTypeError(f"expected a separator such as tab, got {text!r}")
     return found
 
 
@@ -98,6 +107,7 @@ KINDS = {
     "integer": Kind("an integer", int, _is_int),
     "number": Kind("a number", float, _is_number),
     "names": Kind("a list of names", names, lambda value: isinstance(value, str) or _is_strings(value)),
+    "separator": Kind("a separator", separator, lambda value: isinstance(value, str) and bool(value)),
     "texts": Kind("a string or a list of strings", str, lambda value: isinstance(value, str) or _is_strings(value)),
     "loss": Kind(
         "a name or two numbers [beta, gamma]",
@@ -128,6 +138,8 @@ class Setting(NamedTuple):
             raise ParameterError(self.name, path, kind.expected, value)
         if self.kind == "names":
             return names(value) if isinstance(value, str) else tuple(value)
+        if self.kind == "separator":
+            return separator(value)
         if self.kind == "texts":
             return [value] if isinstance(value, str) else value
         if self.kind == "loss":
@@ -149,7 +161,7 @@ SETTINGS = {
             "names of the columns (default: word,pos,chunk,ner, as many as there are)",
         ),
         Setting("label", ("--label",), "text", "NAME", "the column to learn (default: the last)"),
-        Setting("separator", ("--separator",), "text", "S", "separator between columns (default: white space)"),
+        Setting("separator", ("--separator",), "separator", "S", "between columns, such as tab (default: white space)"),
         Setting("encoding", ("--encoding",), "text", "NAME", "encoding of the file, such as latin-1 (default: utf-8)"),
         Setting("comment", ("--comment",), "text", "S", "skip lines between sentences that begin with this"),
         Setting(

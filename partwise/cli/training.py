@@ -128,7 +128,8 @@ def train(
         print_json(summary)
     else:
         print(f"{args.save}: {size_of(summary['bytes'])}, {account.about(model)}")
-        print(f"{summary['passes']} passes in {seconds:.1f} s ({STATUS.get(result.status, result.status)})")
+        passes = f"{summary['passes']} pass{'es' * (summary['passes'] != 1)}"
+        print(f"{passes} in {seconds:.1f} s ({STATUS.get(result.status, result.status)})")
         if dev is not None:
             print(f"on {args.dev}: {spoken}")
         if args.report is not None:

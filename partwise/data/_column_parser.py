@@ -77,6 +77,7 @@ class Parser:
         self.inside_sentence = False
         self.width = len(columns) if columns is not None else 0
         self._width_from = "as named" if columns is not None else ""
+        self._lone = columns is not None
         self._lines_done = 0
         self._docstarts_done = 0
         self.first_is_announced: bool | None = None
@@ -85,6 +86,8 @@ class Parser:
         if not block.endswith(b"\n"):
             block += b"\n"
         lines = block.split(b"\n")[:-1]
+        if self.separator is None and b"\r" in block:
+            self._check_line_ends(block, lines)
         widths = self._widths(block, lines)
         documents = np.zeros(len(lines), np.int64)
         if self.docstart is not None and self.docstart in block:
@@ -109,7 +112,7 @@ class Parser:
         starts = np.diff(breaks_before, prepend=0 if self.inside_sentence else -1) != 0
         document_of = self._docstarts_done + np.cumsum(documents)[token_lines]
         if token_lines.size:
-            self._check_widths(widths[token_lines], line_numbers)
+            self._check_widths(widths[token_lines], line_numbers, lines[token_lines[0]], b"\t" in block)
             if self.first_is_announced is None:
                 self.first_is_announced = bool(document_of[0] > 0)
             # The first document is number 0 whether or not a line announces it.
@@ -137,17 +140,34 @@ class Parser:
         line_ends = np.flatnonzero(characters == 10)
         return np.diff(np.searchsorted(field_ends, line_ends), prepend=0)
 
-    def _check_widths(self, widths: NDArray[np.int64], line_numbers: NDArray[np.int64]) -> None:
+    def _check_line_ends(self, block: bytes, lines: list[bytes]) -> None:
+        """A carriage return ends a line together with a line feed; alone, it would be taken for a space."""
+        if block.count(b"\r") == block.count(b"\r\n"):
+            return
+        for i, line in enumerate(lines):
+            if b"\r" in line.rstrip(b"\r"):
+                message = "a carriage return inside the line; expected lines that end in LF or CR LF"
+                raise FormatError(message, path=self.path, line=self._lines_done + i + 1)
+
+    def _check_widths(
+        self, widths: NDArray[np.int64], line_numbers: NDArray[np.int64], line: bytes, tabs: bool
+    ) -> None:
         if not self._width_from:
             self.width = int(widths[0])
             self._width_from = f"as on line {line_numbers[0]}"
+            self._lone = len(line.split()) == 1  # without white space, a line without the separator is one field
         wrong = widths != self.width
-        if self.separator is not None:
+        if self.separator is not None and not (self.width == 1 and self._lone):
             wrong |= widths == 1
         if wrong.any():
             first = int(np.argmax(wrong))
             if self.separator is not None and widths[first] == 1:
                 message = f"the separator {self.separator.decode()!r} is not on the line"
+                if self.width == 1:
+                    message += "; if there is only one column, name it (columns=('word',), --columns word)"
             else:
                 message = f"expected {self.width} columns ({self._width_from}), got {widths[first]}"
+                if tabs and self.separator is None:
+                    message += "; if only tabs separate columns and words hold spaces, name the separator "
+                    message += "(separator='\\t', --separator tab)"
             raise FormatError(message, path=self.path, line=int(line_numbers[first]))

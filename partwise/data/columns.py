@@ -78,7 +78,8 @@ def encode(sentences: Sequence[Sequence[str]] | CodedColumn, what: str = "senten
         return column
     sentences = cast(Sequence[Sequence[str]], sentences)
     if isinstance(sentences, str) or any(isinstance(sentence, str) for sentence in sentences):
-        raise InputError(f"{what}: expected a list of sentences, each a list of strings, not of characters")
+        expected = "expected a list of sentences, each a list of strings, not of characters"
+        raise InputError(f"{what}: {expected}; a single sentence goes into a list of its own: [sentence]")
     offsets = np.zeros(len(sentences) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, sentences), np.int64, len(sentences)), out=offsets[1:])
     lookup = new_lookup()

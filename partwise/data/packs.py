@@ -25,8 +25,8 @@ from partwise.storage import load, save
 
 __all__ = ["PACK_FORMAT", "Pack", "PackWriter", "is_pack"]
 
-#: Of the arrays in the shards; a pack of another one must be made anew.
-PACK_FORMAT = 1
+#: Of the arrays in the shards and of those of all shards together; a pack of another one must be made anew.
+PACK_FORMAT = 2
 MANIFEST = "pack.pw"
 
 Arrays = dict[str, NDArray[Any]]

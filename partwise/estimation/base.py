@@ -48,10 +48,10 @@ def make_loss(loss: Any, learner: Any = None, usual: str = "crf") -> LossFunctio
 
 
 def make_learner(learner: Any, C: float, max_passes: int | None, random_state: int, options: dict[str, Any]) -> Learner:
-    """A Learner from a Learner, or from a name and settings."""
+    """A Learner from a Learner, or from a name or class and settings."""
     if isinstance(learner, Learner):
         return learner
-    kind = find_learner(learner)
+    kind = learner if isinstance(learner, type) and issubclass(learner, Learner) else find_learner(learner)
     if not isinstance(options, Mapping):
         raise ParameterError("learner_options", kind.__name__, "a dict of settings by name", options)
     settings: dict[str, Any] = {"C": C, "random_state": random_state, **options}

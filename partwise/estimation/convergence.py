@@ -22,6 +22,9 @@ def unconverged(learner: Any, result: Result, judged: bool = False) -> str:
         return ""
     if result.status != "max_passes" and not (result.status == "stalled" and learner.certified):
         return ""
+    certificate = result.certificate
+    if certificate is not None and certificate.of == "problem" and learner.near(certificate.gap, certificate.primal):
+        return ""  # whatever the passes say, the bound proves it
     if result.status == "stalled" and _solved_for_its_oracle(learner, result):
         return ""
     name, passes = type(learner).__name__, len(result.trace)
@@ -62,7 +65,7 @@ def _fall(trace: list[Record]) -> str:
     before = trace[-11 if len(trace) > 10 else 0].objective
     if last is None or before is None or len(trace) < 2:
         return ""
-    share = 100 * (before - last) / max(abs(last), 1e-300)
+    share = 100 * (before - last) / max(abs(before), 1e-300)
     return f"over the last {min(10, len(trace) - 1)} passes the objective fell by {max(share, 0.0):.2g}%"
 
 

@@ -38,7 +38,7 @@ class Estimator:
         for kind in cls.__mro__:
             if "__init__" not in vars(kind):
                 continue
-            parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]  # type: ignore[misc]
+            parameters = list(inspect.signature(vars(kind)["__init__"]).parameters.values())[1:]
             own = {p.name: p.default for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
             found = {**own, **found}
             if not any(p.kind == p.VAR_KEYWORD for p in parameters):

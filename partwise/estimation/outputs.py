@@ -41,7 +41,7 @@ def as_list(values: Any, what: str = "y") -> Any:
     The index of a Series is ignored: ``values[i]`` would look i up in it.
     """
     if not hasattr(values, "iloc"):
-        return values
+        return values if what == "y" else _several(values, what)
     if not hasattr(values, "columns"):
         return values.tolist()
     if values.shape[1] != 1:
@@ -52,5 +52,13 @@ def as_list(values: Any, what: str = "y") -> Any:
 def as_instances(X: Any) -> Any:
     """The values of a pandas Series, or the rows of a DataFrame as tuples, in their order; all else as it is."""
     if not hasattr(X, "iloc"):
-        return X
+        return _several(X, "X")
     return list(X.itertuples(index=False, name=None)) if hasattr(X, "columns") else X.tolist()
+
+
+def _several(values: Any, what: str) -> Any:
+    """The values, unless they are a single thing where a sequence of instances is expected."""
+    if not hasattr(values, "__iter__"):
+        kind = type(values).__name__
+        raise InputError(f"{what} is of type {kind}; expected a sequence of instances (a single one goes into a list)")
+    return values

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from partwise.estimation.learned import LearnedEstimator
-from partwise.exceptions import ParameterError
+from partwise.estimation.results import result_from_json
+from partwise.exceptions import ParameterError, StorageError
 from partwise.learners.laso.learner import LaSO
 
 __all__ = ["SearchedEstimator"]
@@ -37,3 +42,22 @@ class SearchedEstimator(LearnedEstimator):
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         limit: Any = self.max_passes if max_passes is None else max_passes
         return LaSO(max_passes=limit, **settings, **(self.learner_options or {})), None
+
+    # storage: a search corrects few of the weights that it could have, and those that it never touched are 0
+
+    def _weight_arrays(self) -> dict[str, NDArray[Any]]:
+        places = np.flatnonzero(self.theta_)
+        small = np.int32 if len(self.theta_) <= np.iinfo(np.int32).max else np.int64
+        return {"places": places.astype(small), "weights": self.theta_[places], "dim": np.array([len(self.theta_)])}
+
+    def _restore_weights(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        places, weights, dim = arrays["places"], arrays["weights"], arrays["dim"]
+        if dim.shape != (1,) or dim.dtype != np.int64 or not 0 <= dim[0] <= 1 << 33:
+            raise StorageError("the number of weights is not one whole number")
+        if places.dtype not in (np.int32, np.int64) or places.ndim != 1 or places.shape != weights.shape:
+            raise StorageError("there is not one place for each weight")
+        if len(places) and not (places[0] >= 0 and places[-1] < dim[0] and (places[1:] > places[:-1]).all()):
+            raise StorageError(f"the places of the weights do not rise from 0 to at most {dim[0] - 1}")
+        theta = np.zeros(int(dim[0]))
+        theta[places] = weights
+        self._take(replace(result_from_json(header["result"], weights), theta=theta))  # what is checked is not all 0

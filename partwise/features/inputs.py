@@ -7,6 +7,7 @@ the sequences; dense arrays become one (rows, D) array. Vocabularies map attribu
 from __future__ import annotations
 
 import itertools
+import numbers
 import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -312,6 +313,11 @@ def input_kind(sequences: Sequence[Any]) -> str:
     scipy_sparse = sys.modules.get("scipy.sparse")  # whoever has a sparse matrix has imported it
     if scipy_sparse is not None and scipy_sparse.issparse(first):
         return "csr"
-    if isinstance(first, np.ndarray) and first.dtype.kind in "fiub" and first.ndim == 2:
+    if isinstance(first, np.ndarray) and first.dtype.kind in "fiub":
+        if first.ndim != 2:
+            raise InputError(f"array of sequence 0 has shape {first.shape}; expected (length, number of features)")
         return "dense"
+    if isinstance(first, Sequence) and len(first) and isinstance(first[0], numbers.Number):
+        expected = "a list of strings or a dict of features; vectors of numbers go into one array per sequence"
+        raise InputError(f"position 0 of sequence 0 is the number {first[0]!r}; expected {expected}")
     return "strings"

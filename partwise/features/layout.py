@@ -256,7 +256,7 @@ class RowFeatures(Features):
 class ChainFeatures(RowFeatures):
     """Rows for the labels, and transition weights after them, or rows of edge attributes of their own.
 
-    ``tied`` says which chain they are for; θ is laid out alike, so that weights learned on one kind serve the other.
+    ``tied`` says which kind of chain they are for; θ has the same layout for both.
     """
 
     def __init__(

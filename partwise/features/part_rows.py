@@ -99,9 +99,8 @@ class PartFeatures(Features):
                 raise InputError(f"block {b} of features {sizes}")
             if x.ndim != 2 or offsets[-1] != len(x):
                 raise InputError(f"block {b} of features has shape {x.shape}; expected {offsets[-1]} rows")
-            usable = np.abs(x) <= LARGEST
-            if not usable.all():
-                row = int(np.argmax(~usable.all(axis=1)))
+            if x.size and not (x.min() >= -LARGEST and x.max() <= LARGEST):  # NaN is neither
+                row = int(np.argmax(~(np.abs(x) <= LARGEST).all(axis=1)))
                 i = int(np.searchsorted(offsets, row, side="right")) - 1
                 what = f"more than {LARGEST:g}" if np.isfinite(x).all() else "NaN or infinity"
                 raise InputError(f"block {b} of features holds {what} at part {row - offsets[i]} of instance {i}")

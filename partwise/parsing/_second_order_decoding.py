@@ -66,7 +66,7 @@ class Ranked(NamedTuple):
     labels: NDArray[np.int64]  # (k, words)
     values: Floats  # (sentences, k)
     counts: NDArray[np.int64]  # (sentences,) how many there are
-    rest: Floats  # (sentences,) an upper bound of the scores of all other trees
+    rest: Floats  # (sentences,) an upper bound on the scores of all other trees
 
 
 @kernel

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from partwise.parsing.conllu import DependencySentence
 
-__all__ = ["FREQUENT", "complete", "frequent_words"]
+__all__ = ["FREQUENT", "complete", "frequent_words", "has_tags"]
 
 #: How many frequent words are classes of their own in the place of XPOS; half as many in that of UPOS.
 FREQUENT = 100
@@ -31,6 +31,11 @@ def frequent_words(sentences: Iterable[DependencySentence]) -> dict[str, int]:
     """The most frequent words in lower case, with their ranks."""
     counts = Counter(form.lower() for sentence in sentences for form in sentence.forms)
     return {word: rank for rank, (word, _) in enumerate(counts.most_common(FREQUENT))}
+
+
+def has_tags(sentence: DependencySentence) -> bool:
+    """Whether any word of a sentence has a tag."""
+    return any(row[3] != "_" or row[4] != "_" for row in sentence.rows)
 
 
 def complete(columns: Sequence[str], frequent: Mapping[str, int]) -> tuple[str, str, str, str, str]:

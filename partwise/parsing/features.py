@@ -16,7 +16,7 @@ from partwise.features.base import Features
 from partwise.parsing._arc_kernels import ArcPack
 from partwise.parsing._second_order_features import GRAND_TEMPLATES, SIBLING_TEMPLATES, SecondOrderPack
 from partwise.parsing._word_views import ARC_TEMPLATES, ATTRIBUTES, PAIR_TEMPLATES, WORD_TEMPLATES
-from partwise.parsing.columns import complete, frequent_words
+from partwise.parsing.columns import complete, frequent_words, has_tags
 from partwise.parsing.conllu import DependencySentence
 from partwise.storage import pack_strings, unpack_strings
 from partwise.structures.second_order import SecondOrderTree
@@ -44,10 +44,11 @@ class WordEncoder:
         self.known: dict[str, set[str]] = {}
         self.tags: list[str] = []
         self.frequent: dict[str, int] = {}
+        self.tagged = False  # whether most training sentences had tags
 
     def fit(self, sentences: Sequence[DependencySentence]) -> WordEncoder:
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("form", "lemma", "feats", "upos")}
-        self.frequent = frequent_words(sentences)
+        self.frequent, self.tagged = frequent_words(sentences), 2 * sum(map(has_tags, sentences)) > len(sentences)
         for sentence in sentences:
             for row in sentence.words:
                 form, lemma, upos, _, feats = complete(row[1:6], self.frequent)
@@ -84,13 +85,13 @@ class WordEncoder:
         arrays: dict[str, NDArray[Any]] = {}
         for name, words in self.known.items():
             arrays[f"{name}_bytes"], arrays[f"{name}_offsets"] = pack_strings(sorted(words))
-        return {"tags": self.tags, "frequent": list(self.frequent)}, arrays
+        return {"tags": self.tags, "frequent": list(self.frequent), "tagged": self.tagged}, arrays
 
     @classmethod
     def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> WordEncoder:
         """What :meth:`to_state` wrote; ``min_count`` has done its work."""
         encoder = cls()
-        encoder.tags = list(header["tags"])
+        encoder.tags, encoder.tagged = list(header["tags"]), bool(header["tagged"])
         encoder.frequent = {word: rank for rank, word in enumerate(header["frequent"])}
         for name in ("form", "lemma", "feats"):
             encoder.known[name] = set(unpack_strings(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]))

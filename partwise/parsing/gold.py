@@ -67,6 +67,11 @@ def gold_trees(
     """(whether one root is demanded, what is known); a sentence that is no such tree is an error that names it."""
     missing, one_root = "", True
     for i, sentence in enumerate(X):
+        if not isinstance(sentence, DependencySentence):
+            raise InputError(
+                f"sentence {i} is a {type(sentence).__name__}; expected a DependencySentence with its tree, such as "
+                "DependencySentence.of_words(words, heads, relations)"
+            )
         name = sentence.source or f"sentence {i}"
         if not len(sentence):
             raise InputError(f"{name}: a sentence without words")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,12 @@ from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import ArcFeatures, WordEncoder
 from partwise.parsing.gold import Constraint, constrained_trees, gold_trees, part_numbers, relations_of
 from partwise.parsing.metrics import AttachmentScores, attachment_scores
-from partwise.parsing.training import TreebankEstimator, checked_sentences
+from partwise.parsing.training import Sentences, TreebankEstimator, checked_sentences
 from partwise.problem import Problem
 from partwise.structures.arborescence import Arborescence
+
+if TYPE_CHECKING:
+    from partwise.parsing.explanation import ArcExplanation
 
 __all__ = ["DependencyParser", "ParsedTree"]
 
@@ -173,9 +176,9 @@ class DependencyParser(TreebankEstimator):
 
     # prediction
 
-    def _checked(self, X: Sequence[DependencySentence]) -> list[DependencySentence]:
+    def _checked(self, X: Sentences) -> list[DependencySentence]:
         check_is_fitted(self, "theta_")
-        return checked_sentences(X)
+        return checked_sentences(X, self.encoder_.tagged)
 
     def _trees(
         self, X: Sequence[DependencySentence], space: Arborescence, features: ArcFeatures, theta: Any, rule: int
@@ -199,7 +202,7 @@ class DependencyParser(TreebankEstimator):
 
     def predict(
         self,
-        X: Sequence[DependencySentence],
+        X: Sentences,
         *,
         decoding: str = "best",
         constraints: Sequence[Constraint] | None = None,
@@ -208,7 +211,7 @@ class DependencyParser(TreebankEstimator):
 
         Parameters
         ----------
-        X : sequence of DependencySentence
+        X : sequence of DependencySentence, or of lists of words
         decoding : {"best", "risk"}
             The tree with the highest score, or the one with the most correct arcs in expectation.
         constraints : one mapping (or None) per sentence, optional
@@ -222,7 +225,7 @@ class DependencyParser(TreebankEstimator):
         rule, space = RISK if decoding == "risk" else 0, self._space(sentences, constraints)
         return Outputs(self._trees(sentences, space, self._features(sentences), self.theta_, rule))
 
-    def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
+    def predict_marginals(self, X: Sentences, *, labelled: bool = False) -> list[Floats]:
         """P(h is the head of m), (n + 1, n) per sentence with heads 0..n as rows; if ``labelled``, (n + 1, n, L)."""
         sentences = self._checked(X)
         space, features, n_labels = self._space(sentences), self._features(sentences), len(self.relations_)
@@ -254,7 +257,7 @@ class DependencyParser(TreebankEstimator):
         )
         return out
 
-    def predict_kbest(self, X: Sequence[DependencySentence], k: int = 5) -> list[list[ParsedTree]]:
+    def predict_kbest(self, X: Sentences, k: int = 5) -> list[list[ParsedTree]]:
         """The k best trees of every sentence, best first, each with its probability."""
         sentences = self._checked(X)
         found: list[list[ParsedTree]] = []
@@ -316,7 +319,7 @@ class DependencyParser(TreebankEstimator):
 
     def explain(
         self, sentence: DependencySentence, word: int, head: int | None = None, rival: int | None = None
-    ) -> Any:
+    ) -> ArcExplanation:
         """Why ``head`` and not ``rival``, template by template; by default the choice and the next most probable."""
         from partwise.parsing.explanation import explain_arc
 

@@ -90,13 +90,13 @@ def dependency_svg(
         for m in range(1, n + 1):
             for h in np.flatnonzero(marginals[:, m - 1] >= shade).tolist():
                 if h != heads[m - 1]:
-                    tip = f"{words[h]} → {words[m]}: {100 * marginals[h, m - 1]:.1f} %"
+                    tip = f"{words[h]} → {words[m]}: {100 * marginals[h, m - 1]:.1f}%"
                     height = 1.0 + 0.4 * abs(h - m) ** 0.5
                     parts.append(arc(h, m, height, "currentColor", float(marginals[h, m - 1]), "", tip, None))
     for m, (h, relation) in enumerate(zip(heads, relations, strict=True), 1):
         probability = None if marginals is None else float(marginals[h, m - 1])
         wrong = right is not None and right[m - 1] != h
-        tip = f"{words[h]} → {words[m]}: {relation}" + ("" if probability is None else f", {100 * probability:.1f} %")
+        tip = f"{words[h]} → {words[m]}: {relation}" + ("" if probability is None else f", {100 * probability:.1f}%")
         opacity = 1.0 if probability is None else 0.15 + 0.85 * min(probability, 1.0)
         parts.append(arc(h, m, level[m - 1], "#c0392b" if wrong else "currentColor", opacity, relation, tip, None))
         if wrong and right is not None:

@@ -17,7 +17,7 @@ from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.metrics import attachment_scores
 from partwise.parsing.pictures import dependency_svg
 from partwise.report import charts
-from partwise.report.markup import count, plain
+from partwise.report.markup import count, percent, plain
 from partwise.report.page import Page, cards, details, facts, figure, side_by_side, table
 from partwise.report.training import learning_curves, setting_facts, trace, training_facts
 from partwise.storage import check_writable
@@ -82,7 +82,7 @@ def parsing_report(
     certified = model.certificates(gold) if hasattr(model, "certificates") else None
     if certified is not None:
         share = 100 * float(certified.optimal.mean())
-        section.add(f"{share:.1f} % of the trees are proved to be the best over the arcs that pruning left.")
+        section.add(f"{share:.1f}% of the trees are proved to be the best over the arcs that pruning left.")
     if account is not None:
         section.add(
             f"Belief propagation did not converge on {count(int((~account.converged).sum()))} of {count(len(gold))} "
@@ -119,11 +119,11 @@ def _reliability(page: Page, gold: Sequence[Any], found: Sequence[Any], mass: Se
     right = np.concatenate([t.heads == s.heads for s, t in zip(gold, found, strict=True)])
     reliability = calibration(np.clip(chosen, 0.0, 1.0), right)
     lead = "Are heads correct as often as their probabilities say? Expected calibration error "
-    page.section("calibration", "Probabilities", f"{lead}{reliability.error:.4f}.").add(
+    page.section("calibration", "Probabilities", f"{lead}{percent(reliability.error)} percentage points.").add(
         figure(
             charts.reliability_diagram(
                 reliability.edges.tolist(), reliability.counts.tolist(), plain(reliability.confidence),
-                plain(reliability.accuracy), title="Right heads against their probabilities",
+                plain(reliability.accuracy), title="Right heads against their probabilities", of="the head",
             )
         )
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +30,12 @@ from partwise.parsing.features import SecondOrderFeatures
 from partwise.parsing.gold import Constraint, labelled_heads
 from partwise.parsing.metrics import attachment_scores
 from partwise.parsing.parser import DependencyParser, ParsedTree
+from partwise.parsing.training import Sentences
 from partwise.problem import Problem
 from partwise.structures.second_order import SecondOrderTree
+
+if TYPE_CHECKING:
+    from partwise.parsing.explanation import ArcExplanation
 
 __all__ = ["Certified", "SecondOrderParser"]
 
@@ -225,7 +229,7 @@ class SecondOrderParser(DependencyParser):
         ]
         return trees, Certified(values, bounds, iterations)
 
-    def _all(self, X: Sequence[DependencySentence]) -> tuple[list[DependencySentence], Certified]:
+    def _all(self, X: Sentences) -> tuple[list[DependencySentence], Certified]:
         sentences, trees, found = self._checked(X), [], []
         for start in range(0, len(sentences), BLOCK):
             block = sentences[start : start + BLOCK]
@@ -238,7 +242,7 @@ class SecondOrderParser(DependencyParser):
 
     def predict(
         self,
-        X: Sequence[DependencySentence],
+        X: Sentences,
         *,
         decoding: str = "best",
         constraints: Sequence[Constraint] | None = None,
@@ -250,13 +254,11 @@ class SecondOrderParser(DependencyParser):
             raise ParameterError("constraints", "SecondOrderParser.predict", "absent; use pruner_", constraints)
         return Outputs(self._all(X)[0])
 
-    def certificates(self, X: Sequence[DependencySentence]) -> Certified:
-        """Scores of the trees that :meth:`predict` finds, with upper bounds of the scores of all trees."""
+    def certificates(self, X: Sentences) -> Certified:
+        """Scores of the trees that :meth:`predict` finds, with upper bounds on the scores of all trees."""
         return self._all(X)[1]
 
-    def predict_beliefs(
-        self, X: Sequence[DependencySentence], *, labelled: bool = False
-    ) -> tuple[list[Floats], Propagated]:
+    def predict_beliefs(self, X: Sentences, *, labelled: bool = False) -> tuple[list[Floats], Propagated]:
         """Marginals of arcs by loopy belief propagation, with the number of rounds and whether it converged.
 
         (n + 1, n) per sentence with heads 0..n as rows; if ``labelled``, (n + 1, n, L). Pruned arcs have none.
@@ -288,7 +290,7 @@ class SecondOrderParser(DependencyParser):
         )
         return shaped(parts if labelled else arcs, space.lengths, n_labels if labelled else None), found
 
-    def predict_marginals(self, X: Sequence[DependencySentence], *, labelled: bool = False) -> list[Floats]:
+    def predict_marginals(self, X: Sentences, *, labelled: bool = False) -> list[Floats]:
         """P(h is the head of m) by loopy belief propagation; :meth:`predict_beliefs` shows where it failed to
         converge.
         """
@@ -308,7 +310,7 @@ class SecondOrderParser(DependencyParser):
                     out[start + i] = score - account.log_partitions[i]
         return out
 
-    def predict_kbest(self, X: Sequence[DependencySentence], k: int = 5) -> list[list[ParsedTree]]:
+    def predict_kbest(self, X: Sentences, k: int = 5) -> list[list[ParsedTree]]:
         """The k best trees of every sentence, best first, by branch and bound; ``proved`` marks those that are certain.
 
         Probabilities use the Bethe log-partition, or that of the k trees alone if it is larger: an estimate, but those
@@ -362,7 +364,7 @@ class SecondOrderParser(DependencyParser):
 
     def explain(
         self, sentence: DependencySentence, word: int, head: int | None = None, rival: int | None = None
-    ) -> Any:
+    ) -> ArcExplanation:
         """The first-order model's explanation."""
         (sentence,) = self._checked([sentence])
         return self.pruner_.explain(sentence, word, head, rival)

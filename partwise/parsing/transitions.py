@@ -25,7 +25,7 @@ from partwise.parsing.conllu import DependencySentence
 from partwise.parsing.features import WordEncoder
 from partwise.parsing.gold import gold_trees, labelled_heads, relations_of
 from partwise.parsing.metrics import AttachmentScores, attachment_scores
-from partwise.parsing.training import TreebankEstimator, checked_sentences
+from partwise.parsing.training import Sentences, TreebankEstimator, checked_sentences
 
 __all__ = ["TransitionParser"]
 
@@ -187,10 +187,10 @@ class TransitionParser(SearchedEstimator, TreebankEstimator):
     def _share(self, scores: AttachmentScores) -> float:
         return (scores.las if self.labelled else scores.uas) / 100.0
 
-    def predict(self, X: Sequence[DependencySentence]) -> list[DependencySentence]:
-        """The sentences with the trees that the search finds; all else as it was."""
+    def predict(self, X: Sentences) -> list[DependencySentence]:
+        """The sentences, or lists of words, with the trees that the search finds; all else as it was."""
         check_is_fitted(self, "theta_")
-        sentences = checked_sentences(X)
+        sentences = checked_sentences(X, self.encoder_.tagged)
         return Outputs(self._parse(sentences, self._pack(sentences), self.theta_) if sentences else ())
 
     def evaluate(self, X: Sequence[DependencySentence], *, punctuation: bool = True) -> AttachmentScores:

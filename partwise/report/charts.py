@@ -325,9 +325,10 @@ def reliability_diagram(
     accuracy: Sequence[float | None],
     *,
     title: str,
+    of: str = "the likeliest label",
     width: float = 460,
 ) -> Html:
-    """Accuracy against mean probability of each bin, with Wilson's 95 % intervals; below, their counts."""
+    """Accuracy against mean probability of each bin, with Wilson's 95% intervals; below, their counts."""
     left, side = 62.0, width - 76
     height = side + 206
     x, y = Axis(0, 1, left, left + side), Axis(0, 1, side + 30, 30)
@@ -340,14 +341,14 @@ def reliability_diagram(
             continue
         low, high = wilson(right, n)
         tip = f"probabilities {edges[k]:.3f}–{edges[k + 1]:.3f}: {n:,} predictions, mean probability "
-        tip += f"{percent(p)} %, right {percent(right)} %"
+        tip += f"{percent(p)}%, right {percent(right)}%"
         points.append(f"{'L' if points else 'M'}{x(p):g} {y(right):g}")
         whisker = _line(x(p), y(low), x(p), y(high), "whisker")
         dot = tag("circle", cx=f"{x(p):g}", cy=f"{y(right):g}", r="4.5", class_="dot c0")
         parts.append(tag("g", tag("title", tip), whisker, dot))
     parts.append(tag("path", d=" ".join(points) or "M0 0", class_="curve c0"))
     parts += _histogram(x, edges, counts, side + 84, height - 46)
-    parts.append(_text(left + side / 2, height - 6, "probability of the likeliest label", "middle name"))
+    parts.append(_text(left + side / 2, height - 6, f"probability of {of}", "middle name"))
     return _svg(width, height, title, *parts, class_="reliability")
 
 

@@ -82,8 +82,8 @@ def training_facts(run: dict[str, Any], info: Mapping[str, Any]) -> list[tuple[o
         made.append(("certificate", "none: this learner gives no lower bound"))
     else:
         gap, share = number(certificate["gap"], 3), certificate["relative_gap"]
-        gap += f" ({number(100 * share, 2)} % of the objective)" if share < 1 else ""
-        made += [("lower bound of the optimum", number(certificate["dual"], 6)), ("gap at most", gap)]
+        gap += f" ({number(100 * share, 2)}% of the objective)" if share < 1 else ""
+        made += [("lower bound on the optimum", number(certificate["dual"], 6)), ("gap at most", gap)]
     return made
 
 
@@ -127,10 +127,10 @@ def learning_curves(page: Page, training: dict[str, Any]) -> None:
     section.add(
         tag(
             "p",
-            "The gap is the objective minus the best lower bound of the optimum known by then: no weights "
+            "The gap is the objective minus the best lower bound on the optimum known by then: no weights "
             "can be better by more than that."
             if any(record["gap"] is not None for record in records)
-            else "This learner gives no lower bound of the optimum, so there is no gap to show.",
+            else "This learner gives no lower bound on the optimum, so there is no gap to show.",
             class_="note",
         )
     )

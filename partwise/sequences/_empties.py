@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def answers_empty(empty: Callable[[Any], Any], *, constrained: bool = False) -> 
             kept = set(full)
             return Outputs([next(found) if i in kept else empty(self) for i in range(len(X))])
 
-        return answer  # type: ignore[return-value]
+        return cast(Method, answer)
 
     return decorate
 
@@ -64,7 +64,7 @@ def codes_empty(*, constrained: bool = False) -> Callable[[Method], Method]:
             answer = found._replace(offsets=np.cumsum(lengths))
             return answer
 
-        return answer  # type: ignore[return-value]
+        return cast(Method, answer)
 
     return decorate
 

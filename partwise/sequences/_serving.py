@@ -6,7 +6,7 @@ labels alone and among others.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,6 @@ class OneByOne:
         return self._space(np.array([0, 2 if len(self.classes_) > 1 else 1]), self.scheme)
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        state = dict(cast(dict[str, Any], super().__getstate__()))
         state.pop("_made_tagger", None)
         return state

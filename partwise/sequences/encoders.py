@@ -91,6 +91,13 @@ def sequences_of(X: Any) -> Any:
         return X
     if not hasattr(X, "columns"):
         return X.tolist()
+    for name in X.columns:
+        if len(X) and isinstance(X[name].iloc[0], str):
+            raise InputError(
+                f"column {str(name)!r} of the DataFrame holds strings; expected one row per sequence, whose cells are "
+                "lists of strings. If there is one row per token, group them: "
+                "df.groupby('sentence', sort=False)[['word', 'tag']].agg(list)"
+            )
     return Columns.from_sentences({str(name): X[name].tolist() for name in X.columns})
 
 
@@ -252,6 +259,7 @@ class TemplateEncoder(Encoder):
                 raise InputError(f"sequence {i} is empty; expected at least one position")
         if isinstance(X[0][0], str):
             return Columns.from_sentences({"word": X})
+        X = [x.tolist() if isinstance(x, np.ndarray) else x for x in X]
         for i, sentence in enumerate(X):
             for t, token in enumerate(sentence):
                 if not isinstance(token, Sequence):

@@ -67,7 +67,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
     learner : {"lbfgs", "dca", "sgd", "mira", "n_slack", "one_slack", "frank_wolfe", "sdca", …} or Learner
     C : float
         Weight of the losses against ½‖θ‖²: larger means less regularisation. 3 was chosen for CRFs on held-out folds of
-        six corpora; small ones gain from 10.
+        six corpora; small corpora gain from 10.
     max_passes : int, optional
         The learner's own default if absent.
     order : int
@@ -78,7 +78,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
         Whether to repair labels that are ill-formed in the scheme, with a warning that counts them, or to raise an
         error.
     cost : Cost, or a function of (X, y) that returns one, optional
-        What losses with γ > 0 count; Hamming if absent.
+        The cost in losses with γ > 0; by default the Hamming cost.
     features : {"observed", "all"}
         Weights for the (attribute, label) pairs seen in training, or for all of them.
     min_count : int
@@ -191,6 +191,8 @@ class SequenceLabeler(OneByOne, ChainWeights):
     def _labels(self, y: Any) -> Any:
         """Labels to learn from: tags well-formed in the scheme; those known only in part are taken as they are."""
         y = as_list(y)
+        if y is None:
+            raise InputError("y is missing: expected one sequence of labels for each sequence of X")
         if self.scheme is None or not (is_coded(y) or all(isinstance(label, str) for row in y for label in row)):
             return y
         return repaired(y, self.scheme, self.repair)
@@ -320,7 +322,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
 
     @codes_empty(constrained=True)
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
-        """The same as numbers with their labels: (codes, vocab, offsets); the quick way for large data."""
+        """The same in coded form, (codes, vocab, offsets): faster for large data."""
         check_is_fitted(self, "theta_")
         rows = self._read(X)
         return self._decode(rows, self._constrained(rows, constraints))
@@ -386,7 +388,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
         return predict_spans(space, features, self.theta_, self._beta, best, wanted, jobs)
 
     def score(self, X: Any, y: Any) -> float:
-        """Chunk F1 if the labels are chunk tags (O, B-…, I-…), otherwise token accuracy."""
+        """Chunk F1 if there is a scheme or the labels are chunk tags (O, B-…, I-…), otherwise token accuracy."""
         return self._score(_as_lists(y), self.predict_coded(X))
 
     def _score(self, truth: Any, predicted: CodedColumn) -> float:
@@ -397,7 +399,7 @@ class SequenceLabeler(OneByOne, ChainWeights):
     @property
     def _tags(self) -> bool:
         kinds = {str(label)[:2] for label in self.classes_ if label != "O"}
-        return bool(kinds) and kinds <= {"B-", "I-", "E-", "S-", "L-", "U-"}
+        return self.scheme is not None or (bool(kinds) and kinds <= {"B-", "I-", "E-", "S-", "L-", "U-"})
 
     @property
     def context(self) -> str:

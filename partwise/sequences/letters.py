@@ -60,7 +60,7 @@ class Letters:
         return (own, others) if protocol == "one" else (others, own)
 
     def inputs(self, words: Iterable[int]) -> list[NDArray[np.float64]]:
-        """(T, 131) for every word: the pixels, a constant, and whether it is the first, the last of its word."""
+        """(T, 131) for every word: pixels, a constant, and whether the letter is the first or the last of its word."""
         found = []
         for i in words:
             a, b = self.offsets[i], self.offsets[i + 1]

@@ -27,13 +27,12 @@ from partwise.exceptions import FormatError, InputError, ParameterError
 from partwise.sequences._pack_passes import Counted, Each, Plan, count_shard, finish_pack
 from partwise.sequences.encoders import StringEncoder, TemplateEncoder, make_encoder
 from partwise.sequences.tag_schemes import scheme_name
+from partwise.sequences.usual import USUAL, usual_names
 
 __all__ = ["SHARD_TOKENS", "file_columns", "is_stream", "pack", "pack_stream"]
 
 #: Tokens of a shard: enough that vectors of weights cost little beside them, few enough for many to fit in memory.
 SHARD_TOKENS = 500_000
-
-USUAL = ("word", "pos", "chunk", "ner")
 
 
 def pack(
@@ -170,7 +169,8 @@ def file_columns(path: str, reading: Reading, columns: Any, label: str | None) -
     width = len(first.names)
     if columns is None and not 2 <= width <= len(USUAL):
         raise FormatError(f"{width} columns; name them with columns=(…)", path=path, line=int(first.lines[0]))
-    names = USUAL[:width] if columns is None else tuple(columns)
+    usual = columns is None and label is None
+    names = usual_names(width, first.vocab[-1]) if usual else tuple(columns or USUAL[:width])
     if len(names) != width:
         raise FormatError(f"{width} columns; expected {len(names)} ({', '.join(names)})", path, int(first.lines[0]))
     label = names[-1] if label is None else label

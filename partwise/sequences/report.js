@@ -9,7 +9,7 @@
   const PAGE = 20;
   const EMPTY = { text: "", gold: "", predicted: "", low: 0, high: 100, order: "text", page: 1, open: "" };
   const state = { ...EMPTY };
-  const percent = (p) => `${(100 * p).toFixed(1)} %`;
+  const percent = (p) => `${(100 * p).toFixed(1)}%`;
   const signed = (x) => (x < 0 ? "\u2212" : "+") + Math.abs(x).toFixed(3);
   const many = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
 
@@ -131,7 +131,7 @@
       "--a": Math.round(12 + 50 * p), "aria-expanded": String(state.open === key),
       title: `gold ${gold} (${percent(sentence.p_gold[t])}), predicted ${label} (${percent(p)})`,
       "aria-label": `${word}: gold ${gold}, predicted ${label} with ${percent(p)}; explain`,
-    }, word, make("small", { class: "gold" }, gold), make("small", { class: "bad" }, `${label} ${Math.round(100 * p)} %`));
+    }, word, make("small", { class: "gold" }, gold), make("small", { class: "bad" }, `${label} ${Math.round(100 * p)}%`));
     button.addEventListener("click", () => {
       state.open = state.open === key ? "" : key;
       render();

@@ -116,7 +116,7 @@ def _summary(page: Page, data: dict[str, Any]) -> None:
         (names[metric], percent(score["estimate"]), _interval(score, level)) for metric, score in scores.items()
     ]
     share = percent(right / counts["sentences"], 1)
-    items.append(("Sentences fully correct", f"{share} %", f"{count(right)} of {count(counts['sentences'])}"))
+    items.append(("Sentences fully correct", f"{share}%", f"{count(right)} of {count(counts['sentences'])}"))
     error = data["calibration"]["error"]
     items.append(("Calibration error", percent(error), "percentage points, expected"))
     lead = f"Intervals are {level:.0%} percentile bootstraps over sentences. All scores are in percent."

@@ -64,7 +64,7 @@ def confusion(page: Page, data: dict[str, Any]) -> None:
     def tip(i: int, j: int) -> str:
         return (
             f"gold {names[i]}, predicted {names[j]}: {count(int(part[i, j]))} of {count(int(total[i]))} "
-            f"({percent(share[i, j], 1)} %)"
+            f"({percent(share[i, j], 1)}%)"
         )
 
     picture = charts.heat_map(
@@ -155,7 +155,7 @@ def transitions(page: Page, data: dict[str, Any], frequent: list[str]) -> None:
 
 
 def features(page: Page, data: list[dict[str, Any]], n_labels: int) -> None:
-    """The attributes that speak for and against each label."""
+    """The attributes that favour each label and those that count against it."""
     lead = "The attributes with the largest and the smallest weights for each label; frequent labels first."
     if len(data) < n_labels:
         lead += f" The {len(data)} most frequent of {n_labels} labels."
@@ -173,7 +173,7 @@ def _feature_card(one: dict[str, Any]) -> Html:
         for name, weight in one[kind]:
             width = f"--w:{100 * abs(weight) / largest:.1f}%"
             cells = (
-                tag("td", name, class_="feature"),
+                tag("td", _attribute(name), class_="feature"),
                 tag("td", _signed(weight, "+", 2), class_="r"),
             )
             rows.append(tag("tr", *cells, class_=kind, style=width))
@@ -182,10 +182,16 @@ def _feature_card(one: dict[str, Any]) -> Html:
     return tag("div", heading, tag("table", tag("tbody", *rows)), class_="weights")
 
 
+def _attribute(name: str) -> Html:
+    """Where there is no room for both, the template is cut short, not the value."""
+    template, equals, value = name.partition("=")
+    return tag("div", tag("span", template), tag("span", equals + value, class_="given"), title=name)
+
+
 def reliability(page: Page, data: dict[str, Any]) -> None:
     """Whether the probabilities are calibrated."""
     lead = (
-        "When the model gives a label a probability of 80 %, is it right 80 % of the time? Points on the "
+        "When the model gives a label a probability of 80%, is it right 80% of the time? Points on the "
         f"diagonal say yes. Expected calibration error: {percent(data['error'])} percentage points."
     )
     section = page.section("reliability", "Reliability of the probabilities", lead)
@@ -194,7 +200,7 @@ def reliability(page: Page, data: dict[str, Any]) -> None:
         title="Reliability diagram",
     )  # fmt: skip
     caption = (
-        "Each token's likeliest label by its marginal probability; bars are 95 % intervals. Above the "
+        "Each token's likeliest label by its marginal probability; bars are 95% intervals. Above the "
         "diagonal the model is too modest, below it too sure."
     )
     edges = data["edges"]

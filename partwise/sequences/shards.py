@@ -198,10 +198,10 @@ def check_fits(model: Any, pack: Pack) -> None:
     stored = pack.header["encoder"]
     name = type(model).__name__
     if model.templates is not None:
-        from partwise.sequences.encoders import make_encoder
+        from partwise.sequences.encoders import TemplateEncoder, make_encoder
 
-        wanted = make_encoder(None, model.templates, None, 1, None).templates.text  # type: ignore[attr-defined]
-        if wanted != stored.get("templates"):
+        encoder = make_encoder(None, model.templates, None, 1, None)
+        if not isinstance(encoder, TemplateEncoder) or encoder.templates.text != stored.get("templates"):
             raise ParameterError("templates", name, "those of the pack, or left out", model.templates)
     for setting, usual in (("min_count", 1), ("hashing", None)):
         given = getattr(model, setting)

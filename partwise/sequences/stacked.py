@@ -106,7 +106,7 @@ class StackedLabeler(StoredModel, Estimator):
         X : Columns, or lists of tokens
         y : one sequence of labels each, all of them known
         dev : (X, y), optional
-            Held-out data: in either stage the best pass on it is kept.
+            Held-out data: in each stage the best pass on it is kept.
         callbacks : of (record, θ) → True to stop
             Called in the second stage.
         checkpoint : path, optional
@@ -199,7 +199,7 @@ class StackedLabeler(StoredModel, Estimator):
 
     @codes_empty(constrained=True)
     def predict_coded(self, X: Any, constraints: Sequence[Mapping[int, Any] | None] | None = None) -> CodedColumn:
-        """The same as numbers with their labels; constraints bind the second stage."""
+        """The same in coded form; constraints apply to the second stage."""
         return self._fitted().predict_coded(self._read(X), constraints)
 
     @answers_empty(lambda self: np.zeros((0, len(self.classes_))), constrained=True)
@@ -243,7 +243,7 @@ class StackedLabeler(StoredModel, Estimator):
     shows_weights = True
 
     @property
-    def stages(self) -> list[Any]:
+    def stages(self) -> list[SequenceLabeler]:
         return [self.first_, self.second_]
 
     @classmethod

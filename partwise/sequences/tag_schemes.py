@@ -93,7 +93,7 @@ def scheme_name(scheme: str) -> str:
     upper = scheme.upper() if isinstance(scheme, str) else scheme
     name = _ALIASES.get(upper, upper)
     if name not in RULES:
-        raise unknown_name("tag scheme", scheme, [*RULES, *_ALIASES])
+        raise unknown_name("scheme", scheme, [*RULES, *_ALIASES])
     return name
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "ChainWeights",
     "Weight",
     "chain_state",
+    "layout_arrays",
     "restore_chain",
     "restore_layout",
     "rows_from_state",
@@ -144,9 +145,15 @@ def rows_to_state(encoder: Any, layout: RowLayout | DenseLayout) -> tuple[dict[s
     layout_header: dict[str, Any] = {"n_attributes": layout.n_attributes}
     if isinstance(layout, RowLayout):
         layout_header["n_dense"] = layout.n_dense
-        for name in ("rank", "mask", "pair_start", "pair_output"):
-            arrays[f"layout/{name}"] = getattr(layout, name)
+        arrays |= {f"layout/{name}": array for name, array in layout_arrays(layout).items()}
     return {"encoder": {"kind": encoder.kind, **encoder_header}, "layout": layout_header}, arrays
+
+
+def layout_arrays(layout: RowLayout) -> dict[str, NDArray[Any]]:
+    """A layout as a file holds it: of ``pair_start`` the differences, which fit into a byte or two."""
+    counts = np.diff(layout.pair_start)
+    small = counts.astype(np.uint8 if counts.max(initial=0) < 256 else np.int32)
+    return {"rank": layout.rank, "mask": layout.mask, "pair_count": small, "pair_output": layout.pair_output}
 
 
 def _is_permutation(rank: NDArray[np.int32]) -> bool:
@@ -176,8 +183,7 @@ def restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_la
     layout.n_dense = int(header["n_dense"])
     layout.rank = arrays["layout/rank"]
     layout.mask = arrays["layout/mask"]
-    layout.pair_start, layout.pair_output = arrays["layout/pair_start"], arrays["layout/pair_output"]
-    start, output = layout.pair_start, layout.pair_output
+    counts, output = arrays["layout/pair_count"], arrays["layout/pair_output"]
     sound = (
         0 <= layout.n_dense <= n
         and layout.rank.dtype == np.int32
@@ -185,16 +191,16 @@ def restore_layout(header: dict[str, Any], arrays: dict[str, NDArray[Any]], n_la
         and _is_permutation(layout.rank)
         and layout.mask.dtype == np.uint8
         and layout.mask.shape in ((0,), (layout.n_dense * n_labels,))
-        and start.dtype == np.int64
-        and start.shape == (n - layout.n_dense + 1,)
+        and counts.dtype in (np.uint8, np.int32)
+        and counts.shape == (n - layout.n_dense,)
+        and counts.min(initial=0) >= 0
+        and int(counts.sum(dtype=np.int64)) == len(output)
         and output.dtype in (np.uint8, np.uint16, np.int32)
         and output.ndim == 1
-        and start[0] == 0
-        and start[-1] == len(output)
-        and bool((np.diff(start) >= 0).all())
         and (len(output) == 0 or (output.min() >= 0 and output.max() < n_labels))
     )
     if not sound:
         raise StorageError("the layout of the weights is inconsistent")
+    layout.pair_start = np.append(0, np.cumsum(counts, dtype=np.int64))
     layout.pair_output = output.astype(output_type(n_labels), copy=False)
     return layout

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import os
 import stat
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def _fetcher(file: BinaryIO, name: str, size: int, mmap: bool | str) -> Callable
             # Read, not copied from a map: there, an error of the disk would end the process.
             block = np.empty(nbytes, np.uint8)
             file.seek(begin)
-            count = file.readinto(block.data)  # type: ignore[attr-defined]
+            count = cast(io.BufferedIOBase, file).readinto(block.data)
         if count < nbytes:  # another process cut the file after its size was taken
             raise _truncated(name, size, begin + count)
         return block

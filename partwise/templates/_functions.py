@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,8 +42,13 @@ class Function:
     context: str = "sentence"  # how much text it looks at: one of CONTEXTS
 
 
+def _is_mark(character: str) -> bool:
+    """An accent or vowel sign that Unicode combines with the letter before it, as Hindi and decomposed text have."""
+    return unicodedata.category(character)[0] == "M"
+
+
 class _ShapeTable(dict[int, str]):
-    """Character to the letter of its class, found once per character."""
+    """Character to the letter of its class, found once per character; marks belong to the letter before them."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -51,15 +57,24 @@ class _ShapeTable(dict[int, str]):
         elif character.isalpha():
             shape = "x" if character == character.lower() else "X"
         else:
-            shape = character
+            shape = "" if _is_mark(character) else character
         self[code] = shape
         return shape
 
 
+class _DigitTable(dict[int, str]):
+    """Digits of any script as 0, found once per character."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = folded = "0" if chr(code).isdigit() else chr(code)
+        return folded
+
+
 _SHAPES = _ShapeTable()
+_DIGITS = _DigitTable()
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
-_DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"[-+]?(?=[.,]?\d)[\d.,:/]*%?")
+_NUMBER = re.compile(r"[-+−]?(?=[.,٫]?\d)[\d.,:/٫٬]*[%٪]?")
+_HYPHEN = re.compile("[-\u2010\u2011]")  # the plain one, Unicode's own, and that which does not break a line
 _TAG = re.compile(r"[BIESLU]-(?=.)")
 
 
@@ -76,18 +91,18 @@ def _suffix(words: Words, size: int) -> Results:
 
 
 def _shape(words: Words) -> Results:
-    return [word.translate(_SHAPES) for word in words]
+    return [word.translate(_SHAPES) or word for word in words]
 
 
 def _short_shape(words: Words) -> Results:
     # There are far fewer shapes than words.
-    shapes = [word.translate(_SHAPES) for word in words]
+    shapes = [word.translate(_SHAPES) or word for word in words]
     short = {shape: _RUN.sub(r"\1", shape) for shape in set(shapes)}
     return [short[shape] for shape in shapes]
 
 
 def _fold_digits(words: Words) -> Results:
-    return [_DIGIT.sub("0", word) for word in words]
+    return [word.translate(_DIGITS) for word in words]
 
 
 def _length(words: Words) -> Results:
@@ -106,6 +121,11 @@ def _cluster(words: Words, clusters: Clusters, size: int | None = None) -> Resul
 def titled(word: str) -> bool:
     """Whether it begins with a capital and is not all capitals."""
     return word[:1].isupper() and word != word.upper()
+
+
+def _letters(word: str) -> bool:
+    """Whether all are letters, with or without marks."""
+    return word.isalpha() or (word[:1].isalpha() and all(c.isalpha() or _is_mark(c) for c in word))
 
 
 def _each(test: Callable[[str], bool]) -> Callable[[Words], Results]:
@@ -136,7 +156,7 @@ FUNCTIONS: dict[str, Function] = {
     "lower": _word("in lower case", _lower),
     "prefix": _word("the first n characters; nothing where there are fewer", _prefix, "text", "sizes"),
     "suffix": _word("the last n characters; nothing where there are fewer", _suffix, "text", "sizes"),
-    "shape": _word("capitals as X, other letters as x, digits as d, the rest as it is", _shape),
+    "shape": _word("capitals as X, other letters as x, digits as d, marks left out, the rest as it is", _shape),
     "short_shape": _word("the shape with runs of one character cut to one", _short_shape),
     "fold_digits": _word("every digit as 0", _fold_digits),
     "length": _word("the number of characters", _length),
@@ -145,7 +165,7 @@ FUNCTIONS: dict[str, Function] = {
     "is_title": _flag("a capital first, and not only capitals", titled),
     "is_upper": _flag("letters, all of them capitals", str.isupper),
     "is_lower": _flag("letters, none of them a capital", str.islower),
-    "is_alpha": _flag("only letters", str.isalpha),
+    "is_alpha": _flag("only letters", _letters),
     "is_digit": _flag("only digits", str.isdigit),
     "is_number": _flag(
         "a number, date, time or ratio: 12, -3.5, 1,000, 10:30, 1/2, 5%",
@@ -154,8 +174,8 @@ FUNCTIONS: dict[str, Function] = {
     "is_punct": _flag("neither letters nor digits", lambda word: not any(map(str.isalnum, word))),
     "has_upper": _flag("a capital somewhere", lambda word: word != word.lower()),
     "has_inner_upper": _flag("a capital after the first character", lambda word: word[1:] != word[1:].lower()),
-    "has_digit": _flag("a digit somewhere", lambda word: _DIGIT.search(word) is not None),
-    "has_hyphen": _flag("a hyphen somewhere", lambda word: "-" in word),
+    "has_digit": _flag("a digit somewhere", lambda word: any(map(str.isdigit, word))),
+    "has_hyphen": _flag("a hyphen somewhere", lambda word: _HYPHEN.search(word) is not None),
     "has_period": _flag("a full stop somewhere", lambda word: "." in word),
     "bias": Function((), "flag", "token", "always there"),
     "first": Function((), "flag", "token", "the first token of its sentence"),

@@ -315,8 +315,9 @@ def _cut(items: Any, counts: Array, n: int) -> Iterator[Any]:
 
 def _is_split(split: object, template: Template) -> bool:
     """Whether these are numbers of pieces that make up the template."""
-    fits = isinstance(split, list) and all(type(size) is int and size > 0 for size in split)
-    return fits and sum(split) == len(template.pieces)  # type: ignore[call-overload]
+    if not isinstance(split, list) or not all(type(size) is int and size > 0 for size in split):
+        return False
+    return sum(split) == len(template.pieces)
 
 
 def _table(template: Template, split: Sequence[int], keys: Iterator[Array], vocab: Mapping[Value, list[str]]) -> Table:

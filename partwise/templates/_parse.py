@@ -186,14 +186,14 @@ class _Parser:
             return text, [(Piece(values[0], 0),)]
         start = self.place
         shown, offsets = self.numbers("an offset such as -1 or -2..2", -MAX_OFFSET, MAX_OFFSET)
-        groups = [(offset,) for offset in offsets]
+        groups: list[tuple[int, ...]] = [(offset,) for offset in offsets]
         if self.kind == "name":
             size = _GROUPS.get(self.token)
             if size is None or values[0].result == "real":
                 self.fail(f"expected ']', 'pairs' or 'triples', got {self.token!r}")
             if list(offsets) != list(range(offsets[0], offsets[-1] + 1)) or len(offsets) < size:
                 self.fail(f"{self.token} need a range of at least {size} offsets, such as -1..1", start)
-            groups = [tuple(offsets[i : i + size]) for i in range(len(offsets) - size + 1)]  # type: ignore[misc]
+            groups = [tuple(offsets[i : i + size]) for i in range(len(offsets) - size + 1)]
             shown += f" {self.token}"
             self.at += 1
         self.expect("]")

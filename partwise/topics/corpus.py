@@ -76,11 +76,15 @@ def pack(X: Any, n_words: int | None = None, allow_empty: bool = False) -> Corpu
     partwise.exceptions.InputError: document 1 is empty (1 of 2 are): it says nothing about topics; drop it
     """
     if not sparse.issparse(X):
-        X = np.asarray(X)
+        try:
+            X = np.asarray(X)
+            got = f"an array of shape {X.shape} and type {X.dtype}"
+        except ValueError:
+            X, got = np.zeros(0), "rows of different lengths"
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise InputError(
-                f"expected a documents × words matrix of counts, got an array of shape {X.shape} and "
-                f"type {X.dtype}; turn text into counts with CountText or a scikit-learn vectoriser"
+                f"expected a documents × words matrix of counts, got {got}; turn text into counts with CountText or a "
+                "scikit-learn vectoriser"
             )
     matrix = sparse.csr_matrix(X)
     if matrix is X:

@@ -26,10 +26,12 @@ __all__ = ["DiscLDA"]
 
 
 class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
-    """θ_d ~ Dir(α), z_dn ~ θ_d, u_dn ~ T^{y_d}_{·, z_dn}, w_dn ~ φ_{u_dn}  (eq. 4.1, Fig. 4.3)
+    """θ_d ~ Dir(α), z_dn ~ θ_d, u_dn ~ T^{y_d}_{·, z_dn}, w_dn ~ φ_{u_dn}: DiscLDA.
+
+    Lacoste-Julien (2009), eq. (4.1), Figure 4.3.
 
     T^y turns L = B_c + B_s prior topics into K = C·B_c + B_s topics. Fixed, it gives every class B_c topics
-    of its own and B_s shared ones (eqs. 4.5, 4.11); learned, it starts there, smoothed, and ascends the
+    of its own and B_s shared ones (eqs. (4.5), (4.11)); learned, it starts there, smoothed, and ascends the
     conditional likelihood Σ_d log p(y_d | w_d, T, Φ) (Table 4.1).
 
     Parameters
@@ -352,12 +354,12 @@ class DiscLDA(StateMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def transform(self, X: Any) -> np.ndarray:
-        """E[T^y θ_d | w_d], (D, K), y integrated out (eqs. 4.9, 4.29); averaged over the estimates of Φ."""
+        """E[T^y θ_d | w_d], (D, K), y integrated out (eqs. (4.9), (4.29)); averaged over the estimates of Φ."""
         corpus = self._pack(X)
         return np.asarray(np.mean([self.representation(corpus, p) for p in self._posteriors(corpus)], axis=0))
 
     def representation(self, corpus: Corpus, posterior: ClassPosterior) -> np.ndarray:
-        """Σ_y p(y | w_d) T^y (α + n̂^{(d)}(y)) / (α_· + N_d), eq. 4.29, from a posterior already at hand."""
+        """Σ_y p(y | w_d) T^y (α + n̂^{(d)}(y)) / (α_· + N_d), eq. (4.29), from a posterior already at hand."""
         smoothed = posterior.topic_counts + self.alpha_
         theta = smoothed / smoothed.sum(axis=2, keepdims=True)
         result: np.ndarray = np.einsum(

@@ -53,10 +53,10 @@ def _cut(corpus: Corpus, n_blocks: int) -> _Cells:
 
 
 class LDA(StateMixin, TransformerMixin, BaseEstimator):
-    """Topics φ_k ~ Dir(β), proportions θ_d ~ Dir(α), z_dn ~ θ_d, w_dn ~ φ_{z_dn}  (§4.2.1)
+    """Topics φ_k ~ Dir(β), proportions θ_d ~ Dir(α), z_dn ~ θ_d, w_dn ~ φ_{z_dn}: Lacoste-Julien (2009), §4.2.1.
 
     θ and Φ are integrated out; a sweep redraws every z_dn from its exact conditional with vector
-    instructions, O(N·K/16). Φ is its posterior mean given the last sample, eqs. 4.6 and 4.27.
+    instructions, O(N·K/16). Φ is its posterior mean given the last sample, eqs. (4.6) and (4.27).
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         return np.asarray(self.word_topic_counts_.sum(axis=0, dtype=np.float64))
 
     def transform(self, X: Any) -> np.ndarray:
-        """E[θ_d | w_d, Φ], (D, K): posterior means of eq. 4.28 averaged over Gibbs samples of z_d (4.22)."""
+        """E[θ_d | w_d, Φ], (D, K): posterior means, eq. (4.28), averaged over Gibbs samples of z_d, eq. (4.22)."""
         check_is_fitted(self, "word_topic_counts_")
         return self._proportions(pack(X, self.n_features_in_, allow_empty=True))
 
@@ -357,7 +357,7 @@ class LDA(StateMixin, TransformerMixin, BaseEstimator):
         return float(np.exp(-np.log(likelihood).mean()))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood a held-out token, −log perplexity: larger is better."""
+        """Mean log-likelihood of a held-out token, −log perplexity: larger is better."""
         return -float(np.log(self.perplexity(X)))
 
     def log_likelihood(self) -> float:

@@ -31,8 +31,8 @@ class ClassPosterior(NamedTuple):
     """Estimates for D documents and C classes over L prior topics.
 
     probabilities: (D, C) of p(y | w_d); errors: (D, C), their standard errors; log_ratios: (D, C),
-    log Z_c/Z_reference up to a constant per document; ratio_errors: (D, C); topic_counts: (D, C, L),
-    n̂_l^{(d)}(y) of eq. 4.29.
+    log Z_c/Z_r up to a constant per document, r being the reference; ratio_errors: (D, C); topic_counts: (D, C, L),
+    n̂_l^{(d)}(y) of Lacoste-Julien (2009), eq. (4.29).
     """
 
     probabilities: np.ndarray
@@ -57,11 +57,11 @@ def class_posterior(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> ClassPosterior:
-    """p(y | w) ∝ π_y Z_y,  Z_y = Σ_z p(z) Π_n Φ^y_{w_n z_n}  (eqs. 4.16, 4.31–4.33)
+    """p(y | w) ∝ π_y Z_y,  Z_y = Σ_z p(z) Π_n Φ^y_{w_n z_n}  (Lacoste-Julien 2009, eqs. (4.16), (4.31)–(4.33))
 
     Parameters
     ----------
-    class_topics : (C, V, L) float32, Φ^y = Φ T^y of every class (eq. 4.3), strictly positive.
+    class_topics : (C, V, L) float32, Φ^y = Φ T^y of every class (eq. (4.3)), strictly positive.
     class_prior : (C,), π.
     alpha : (L,), the Dirichlet parameter of θ.
     method : ``"mixture_bridge"``, which estimates every Z_y by itself, from a normalised mixture of Dirichlet

@@ -49,7 +49,7 @@ def topic_report(
         Maximum number of documents on the maps, spread evenly over the data.
     compare : bool
         Put the map of an LDA with as many topics, fitted to the same documents, beside the map of DiscLDA
-        (Figures 4.5, 4.6, 4.8).
+        (Lacoste-Julien 2009, Figures 4.5, 4.6, 4.8).
     """
     check_writable(path)
     if labels is not None and len(labels) != len(texts):
@@ -120,7 +120,7 @@ def _summary(page: Page, data: dict[str, Any]) -> None:
     items: list[tuple[object, object, object]] = []
     if "wrong" in counts:
         share = counts["wrong"] / counts["labelled"]
-        items.append(("Error", f"{percent(share)} %", f"{count(counts['wrong'])} of {count(counts['labelled'])}"))
+        items.append(("Error", f"{percent(share)}%", f"{count(counts['wrong'])} of {count(counts['labelled'])}"))
     items.append(("Topics", counts["topics"], f"{len(data['classes'])} classes" if data["classes"] else "no classes"))
     items.append(("Vocabulary", count(counts["vocabulary"]), "words"))
     if data["trace"]:

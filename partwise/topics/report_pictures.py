@@ -43,7 +43,7 @@ def curves(page: Page, data: dict[str, Any]) -> None:
         return
     section.add(side_by_side(*map(figure, made)))
     if data["history"]:
-        section.add("T is learned by ascent with each step size η; the round with the least validation error is kept.")
+        section.add("T is learned by ascent with each step size η; the round with the lowest validation error is kept.")
 
 
 def _scored(words: list[list[Any]]) -> Html:
@@ -91,7 +91,7 @@ def strong(page: Page, data: dict[str, Any]) -> None:
     picture = charts.heat_map(
         np.sqrt(part / top), classes, names, title="Shares of the topics by class", row_title="class",
         column_title="topic", text=lambda i, j: "",
-        tip=lambda i, j: f"{classes[i]}, topic {names[j]}: {percent(part[i, j], 1)} %",
+        tip=lambda i, j: f"{classes[i]}, topic {names[j]}: {percent(part[i, j], 1)}%",
     )  # fmt: skip
     caption = "Mean share of each topic in the documents of each class" + (
         " (the largest 60)." if len(order) == 60 else "."

@@ -28,7 +28,7 @@ class TopWord(NamedTuple):
 
 
 def group_words(phi: np.ndarray, topics: Sequence[int], vocabulary: Sequence[str], n_words: int = 10) -> list[TopWord]:
-    """The words with the largest s_v^G = (V/|G|) Σ_{k∈G} Φ_vk  (Tables 4.3, 4.5, 4.6)
+    """The words with the largest s_v^G = (V/|G|) Σ_{k∈G} Φ_vk  (Lacoste-Julien 2009, §4.4.3)
 
     phi: (V, K); topics: the group G. Ties go to the earlier word.
 
@@ -64,7 +64,7 @@ class StrongTopics(NamedTuple):
 def strong_topics(transformation: np.ndarray, high: float = 0.9, low: float = 0.4) -> StrongTopics:
     """Topics by s_k^y = Σ_l T_kl^y: shared if s ≥ 0.9 for all classes; of y if s^y ≥ 0.9, the others ≤ 0.4
 
-    (§4.4.3, there for two classes). transformation: (C, K, L).
+    (Lacoste-Julien 2009, §4.4.3, there for two classes). transformation: (C, K, L).
 
     Examples
     --------
@@ -80,7 +80,7 @@ def strong_topics(transformation: np.ndarray, high: float = 0.9, low: float = 0.
 
 
 def topic_strengths(transformation: np.ndarray, theta: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
-    """Mean over the documents of class c of E[Σ_l T_kl^y θ_dl | y_d, w_d]: (C, K)  (§4.4.3, Table 4.6)
+    """Mean over the documents of class c of E[Σ_l T_kl^y θ_dl | y_d, w_d]: (C, K)  (Lacoste-Julien 2009, §4.4.3)
 
     theta: (D, L), E[θ_d | y_d, w_d]; labels: (D,) codes. A shared topic's strength is the mean over classes.
     """
@@ -93,7 +93,7 @@ def topic_strengths(transformation: np.ndarray, theta: np.ndarray, labels: np.nd
 
 
 def document_map(representation: np.ndarray, random_state: int = 0, **options: Any) -> np.ndarray:
-    """Two-dimensional t-SNE map of document representations (Figures 4.5, 4.6, 4.8): (D, 2)."""
+    """(D, 2): two-dimensional t-SNE map of documents (Lacoste-Julien 2009, Figures 4.5, 4.6, 4.8)."""
     from sklearn.manifold import TSNE  # slow to import, and only maps need it
     from threadpoolctl import threadpool_limits
 

@@ -56,8 +56,8 @@ class TextTopics(StateMixin, BaseEstimator):
     ----------
     model_, counter_ : the fitted copies.
     kept_ : (D',) int64, the training documents that have a word of the vocabulary; the others take no part.
-    trace_ : list of {"iteration", "log_likelihood"}, some twenty of them, log p a token while sampling.
-    info_ : dict that is stored with the model, for those who want to remember where the texts came from.
+    trace_ : list of {"iteration", "log_likelihood"}, about twenty of them: log p per token while sampling.
+    info_ : dict stored with the model, for notes such as where the texts came from.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class TextTopics(StateMixin, BaseEstimator):
         return Inferred(topics, np.mean([each.probabilities for each in posteriors], axis=0), words)
 
     def transform(self, texts: Sequence[str]) -> np.ndarray:
-        """Topic proportions, (D, K): E[θ_d | w_d] of LDA, E[T^y θ_d | w_d] of DiscLDA (eq. 4.29)."""
+        """Topic proportions, (D, K): E[θ_d | w_d] of LDA, E[T^y θ_d | w_d] of DiscLDA."""
         counts = self.count(texts)
         return np.asarray(self.model_.transform(counts))
 
@@ -172,7 +172,7 @@ class TextTopics(StateMixin, BaseEstimator):
         """Topics that belong together: those of each class and the shared ones, or (LDA) each one alone.
 
         With a fixed T they are its blocks (4.11); with a learned one, the strong topics of each class and
-        the strong shared ones, by s_k^y (§4.4.3). Groups without topics are left out.
+        the strong shared ones, by s_k^y (Lacoste-Julien 2009, §4.4.3). Groups without topics are left out.
         """
         phi = self.phi
         if not isinstance(self.model_, DiscLDA):

@@ -85,7 +85,7 @@ def build(outcomes: list[tuple[Stop, Outcome, float]]) -> Page:
         section = page.section(stop.name, stop.title, stop.lead[:1].upper() + stop.lead[1:])
         section.add(
             cards([
-                *((name, f"{percent(value)} %", "on held-out data") for name, value in outcome.scores.items()),
+                *((name, f"{percent(value)}%", "on held-out data") for name, value in outcome.scores.items()),
                 ("Time", f"{seconds:.1f} s", "compilation included"),
             ])
         )  # fmt: skip

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sentences",
         metavar="N",
         type=int,
-        help="train on the first N sentences only, where an experiment can (default: on all)",
+        help="train on the first N sentences only, if the experiment supports it (default: all)",
     )
     parser.add_argument("--json", action="store_true", help="print the results, or the list, as JSON")
 

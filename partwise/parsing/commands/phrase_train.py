@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def describe(model: Any) -> str:
     labels, symbols = len(model.model_.labels), len(model.model_.fine.symbols)
-    kept = f"the coarse pass keeps {100 * model.recall_.share:.2f} % of the nodes of held-out training trees"
+    kept = f"the coarse pass keeps {100 * model.recall_.share:.2f}% of the nodes of held-out training trees"
     return f"{labels} labels, {symbols} symbols; {kept}"
 
 

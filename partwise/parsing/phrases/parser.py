@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from partwise.parsing.training import TreebankEstimator
 from partwise.problem import Problem
 from partwise.structures.base import score_of
 from partwise.structures.grammar import Grammar
+
+if TYPE_CHECKING:
+    from partwise.parsing.phrases.explanation import ConstituentExplanation
 
 __all__ = ["Constituent", "PhraseParser", "RankedTree"]
 
@@ -331,8 +334,8 @@ class PhraseParser(TreebankEstimator):
         """Labelled F1 as a share."""
         return self.evaluate(X).f1 / 100.0
 
-    def explain(self, sentence: Any, start: int, stop: int, label: str) -> Any:
-        """What speaks for and against a label over the words start … stop − 1, template by template."""
+    def explain(self, sentence: Any, start: int, stop: int, label: str) -> ConstituentExplanation:
+        """What favours a label over the words start … stop − 1 and what counts against it, template by template."""
         from partwise.parsing.phrases.explanation import explain_constituent
 
         check_is_fitted(self, "theta_")

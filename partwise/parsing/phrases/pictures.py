@@ -68,7 +68,7 @@ def phrase_svg(tree: PhraseTree, *, marginals: Iterable[Any] | None = None, gold
         probability = None if known is None else known.get((start, stop, node.label), 0.0)
         wrong = right is not None and (start, stop, node.label) not in right
         tip = f"{node.label}: {' '.join(words[start:stop])}"
-        tip += "" if probability is None else f", {100 * probability:.1f} %"
+        tip += "" if probability is None else f", {100 * probability:.1f}%"
         opacity = 1.0 if probability is None else 0.25 + 0.75 * min(probability, 1.0)
         texts.append(text(x, y, node.label, "#c0392b" if wrong else "currentColor", opacity, tip))
         return x, stop

@@ -17,7 +17,7 @@ from partwise.parsing.phrases.metrics import bracket_scores
 from partwise.parsing.phrases.pictures import phrase_svg
 from partwise.parsing.phrases.trees import PhraseTree
 from partwise.report import charts
-from partwise.report.markup import count, plain
+from partwise.report.markup import count, percent, plain
 from partwise.report.page import Page, cards, details, facts, figure, side_by_side, table
 from partwise.report.training import learning_curves, setting_facts, trace, training_facts
 from partwise.storage import check_writable
@@ -100,11 +100,11 @@ def _probabilities(page: Page, gold: Sequence[PhraseTree], found: Sequence[Phras
                 right.append(constituent in true)
     reliability = calibration(np.array(chosen), np.array(right, bool))
     lead = "Are phrases correct as often as their probabilities say? Expected calibration error "
-    page.section("calibration", "Probabilities", f"{lead}{reliability.error:.4f}.").add(
+    page.section("calibration", "Probabilities", f"{lead}{percent(reliability.error)} percentage points.").add(
         figure(
             charts.reliability_diagram(
                 reliability.edges.tolist(), reliability.counts.tolist(), plain(reliability.confidence),
-                plain(reliability.accuracy), title="Right phrases against their probabilities",
+                plain(reliability.accuracy), title="Right phrases against their probabilities", of="the phrase",
             )
         )
     )  # fmt: skip

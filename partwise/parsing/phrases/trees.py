@@ -10,9 +10,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from partwise.exceptions import InputError
+
+T = TypeVar("T")
 
 __all__ = ["PhraseTree", "clean_tree", "escaped", "parse_trees", "read_trees", "write_trees"]
 
@@ -61,9 +63,9 @@ class PhraseTree:
     def __len__(self) -> int:
         return sum(1 for _ in self.leaves())
 
-    def fold(self, combine: Callable[[PhraseTree, list[Any]], Any]) -> Any:
+    def fold(self, combine: Callable[[PhraseTree, list[T]], T]) -> T:
         """combine(node, results of its children), from the words upwards; works at any depth, unlike recursion."""
-        done: list[Any] = []
+        done: list[T] = []
         waiting: list[tuple[PhraseTree, bool]] = [(self, False)]
         while waiting:
             node, ready = waiting.pop()

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partwise.exceptions import FormatError, InputError
+from partwise.sequences.usual import USUAL, usual_names
 
 if TYPE_CHECKING:
     from partwise.data.columns import CodedColumn, Columns
 
 __all__ = ["USUAL", "Converted", "FileLayout", "add_layout", "convert_labels", "tag_scheme", "without"]
-
-USUAL = ("word", "pos", "chunk", "ner")
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class FileLayout:
             if not 1 <= width <= len(USUAL):
                 raise FormatError(f"{width} columns; name them with --columns", path=path, line=line)
             return USUAL[:width]
+        columns = "1 column" if width == 1 else f"{width} columns"
         unlabelled = tuple(name for name in given if name != self.label)
         for found in (given, unlabelled):
             if len(found) == width:
@@ -41,12 +41,18 @@ class FileLayout:
         expected = f"{len(given)} ({', '.join(given)})"
         if len(unlabelled) < len(given):
             expected += f", or {len(unlabelled)} without {self.label!r}"
-        raise FormatError(f"{width} columns; expected {expected}", path=path, line=line)
+        raise FormatError(f"{columns}; expected {expected}", path=path, line=line)
 
     @property
     def reading(self) -> dict[str, Any]:
         """The arguments for the readers of column files."""
-        return {"separator": self.separator, "comment": self.comment, "encoding": self.encoding or "utf-8"}
+        options = {"separator": self.separator, "comment": self.comment, "encoding": self.encoding or "utf-8"}
+        return {**options, "columns": self.only_column}
+
+    @property
+    def only_column(self) -> tuple[str, ...] | None:
+        """The columns if there is a single one: then no separator is looked for."""
+        return self.columns if self.columns is not None and len(self.columns) == 1 else None
 
     def read(self, path: str) -> Columns:
         """The whole file, its columns named."""
@@ -68,7 +74,7 @@ class FileLayout:
         return replace(data, names=column_names(names, width, "partwise"))
 
     def read_labelled(self, path: str) -> tuple[Columns, CodedColumn, str]:
-        """What a model may see, the labels, and the name of their column: by default the last."""
+        """What a model may see, the labels, and the name of their column: the last one, named by what it holds."""
         data = self.read(path)
         label = data.names[-1] if self.label is None else self.label
         if label not in data.names:
@@ -77,7 +83,10 @@ class FileLayout:
         if len(data.names) < 2:
             message = f"only the column {label!r}; expected at least one beside the label"
             raise FormatError(message, path=data.path, line=int(data.lines[0]))
-        return without(data, label), data.coded(label), label
+        seen, labels = without(data, label), data.coded(label)
+        if self.columns is None and self.label is None:
+            label = usual_names(len(data.names), labels.vocab)[-1]
+        return seen, labels, label
 
 
 def without(data: Columns, label: str | None) -> Columns:
@@ -87,12 +96,13 @@ def without(data: Columns, label: str | None) -> Columns:
 
 def add_layout(parser: argparse.ArgumentParser) -> None:
     """The flags that override the layout a model remembers."""
-    from partwise.cli.settings import names
+    from partwise.cli.settings import names, separator
 
     group = parser.add_argument_group("columns of the file (default: as in training)")
     group.add_argument("--columns", metavar="A,B,...", type=names, help="names of the columns")
     group.add_argument("--label", metavar="NAME", help="the column with the labels, if the file has it")
-    group.add_argument("--separator", metavar="S", help="separator between columns (default: white space)")
+    between = "between columns, such as tab (default: white space)"
+    group.add_argument("--separator", metavar="S", type=separator, help=between)
     group.add_argument("--encoding", metavar="NAME", help="encoding, such as latin-1 (default: utf-8)")
     group.add_argument("--comment", metavar="S", help="skip lines between sentences that begin with this")
 

@@ -95,7 +95,9 @@ def _pieces(args: argparse.Namespace, layout: FileLayout, context: str) -> Itera
 
 
 def _reading(layout: FileLayout, context: str) -> Reading:
-    return Reading(None, layout.separator, layout.comment, encoding=layout.encoding or "utf-8", whole=context)
+    return Reading(
+        layout.only_column, layout.separator, layout.comment, encoding=layout.encoding or "utf-8", whole=context
+    )
 
 
 def _lines(span: Span) -> int:

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     dev = None
     if settings["dev"] is not None:
         dev_data, dev_labels, _ = layout.read_labelled(settings["dev"])
-        dev = dev_data, _prepared(args, dev_data, dev_labels, settings)[0]
+        dev = dev_data, _prepared(args, dev_data, dev_labels, settings, layout.label)[0]
     if templates is None and not packed:
         templates = usual_templates(layout)
     names = tuple(name for name in layout.columns or () if name != layout.label) if packed else data.names
@@ -200,8 +200,10 @@ def read_training_data(
     if layout.columns is not None and layout.label is not None and layout.label not in layout.columns:
         raise unknown_name("label", layout.label, layout.columns)
     data, labels, label = layout.read_labelled(settings["train"])
-    columns = layout.columns if layout.columns is not None else USUAL[: len(data.names) + 1]
-    labels, tags = _prepared(args, data, labels, settings)
+    columns = layout.columns
+    if columns is None:
+        columns = (*data.names, label) if layout.label is None else USUAL[: len(data.names) + 1]
+    labels, tags = _prepared(args, data, labels, settings, label)
     return data, labels, replace(layout, columns=columns, label=label), tags
 
 
@@ -223,7 +225,7 @@ def open_pack(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Any, 
 
 
 def _prepared(
-    args: argparse.Namespace, data: Columns, labels: CodedColumn, settings: dict[str, Any]
+    args: argparse.Namespace, data: Columns, labels: CodedColumn, settings: dict[str, Any], column: str | None
 ) -> tuple[CodedColumn, str | None]:
     """The labels in the wanted tag scheme, and the scheme of the file where one is wanted."""
     path, scheme = data.path or "<stdin>", settings["scheme"]
@@ -231,7 +233,7 @@ def _prepared(
     if scheme is not None:
         found = convert_labels(labels, scheme, path, settings["repair"])
     kinds = len(set(found.labels.codes.tolist()))
-    counts = f"{path}: {len(data)} sentences, {data.tokens} tokens, {kinds} labels"
+    counts = f"{path}: {len(data)} sentences, {data.tokens} tokens, {kinds} labels in column {column!r}"
     note(args, f"{counts}; {found.changes}" if found.changes else counts)
     return found.labels, found.found
 
@@ -290,7 +292,7 @@ def show(args: argparse.Namespace, summary: dict[str, Any]) -> None:
     status = STATUS.get(summary["status"], summary["status"])
     sizes = f"{summary['labels']} labels, {summary['weights']} weights"
     print(f"{summary['model']}: {size_of(summary['bytes'])}, {sizes}")
-    line = f"{summary['passes']} passes in {summary['seconds']:.1f} s ({status})"
+    line = f"{summary['passes']} pass{'es' * (summary['passes'] != 1)} in {summary['seconds']:.1f} s ({status})"
     if summary["objective"] is not None:
         line += f", objective {summary['objective']:.6g}"
     if summary["dev_score"] is not None:

@@ -15,7 +15,7 @@ from partwise.sequences.encoders import Encoder, Rows, make_encoder, restore_enc
 from partwise.sequences.segmentation._keys import KINDS, KeyTable, gold_keys, site_entries
 from partwise.sequences.segmentation.features import SegmentFeatures
 from partwise.sequences.tags import span_table
-from partwise.sequences.weights import restore_layout
+from partwise.sequences.weights import layout_arrays, restore_layout
 from partwise.structures.segments import Segments
 
 __all__ = ["OUTSIDE", "SegmentEncoder", "gold_segments", "segment_tags"]
@@ -230,8 +230,7 @@ class SegmentEncoder:
         layouts = []
         for number, layout in enumerate((self.token_layout, self.last_layout)):
             layouts.append({"n_attributes": layout.n_attributes, "n_dense": layout.n_dense})
-            for name in ("rank", "mask", "pair_start", "pair_output"):
-                arrays[f"layout{number}/{name}"] = getattr(layout, name)
+            arrays |= {f"layout{number}/{name}": array for name, array in layout_arrays(layout).items()}
         arrays |= {f"keys/{name}": getattr(self.keys, name) for name in ("keys", "first", "labels")}
         return {"labels": self.labels, "bases": self.bases, "kinds": self.kinds, "encoders": parts,
                 "layouts": layouts}, arrays  # fmt: skip
@@ -260,7 +259,7 @@ class SegmentEncoder:
         self.last_layout.base = self.token_layout.dim
         keys, first, labels = (np.asarray(arrays[f"keys/{name}"]) for name in ("keys", "first", "labels"))
         sound = (
-            keys.dtype == np.uint64 and keys.ndim == 1 and bool((np.diff(keys.astype(object)) > 0).all())
+            keys.dtype == np.uint64 and keys.ndim == 1 and bool((keys[1:] > keys[:-1]).all())
             and first.dtype == np.int64 and first.shape == (len(keys) + 1,) and first[0] == 0
             and bool((np.diff(first) > 0).all()) and first[-1] == len(labels) and labels.dtype == np.int32
             and (len(labels) == 0 or (labels.min() >= 0 and labels.max() < n)) and not (keys == 0).any()

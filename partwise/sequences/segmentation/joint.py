@@ -65,8 +65,8 @@ class JointLabeler(SearchedEstimator):
     frequent : int
         A word seen less often is rare: it may have every tag that rare words have.
     closed : int
-        A word seen so often may only have the tags that it had; one seen less often also those that other words with
-        one of its tags have.
+        A word seen at least this often may only have the tags it was seen with; a rarer one may also have the tags of
+        other words that share a tag with it.
     guesses : bool
         Whether chains guess first.
     folds : int
