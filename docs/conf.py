@@ -13,13 +13,14 @@ sys.path.insert(0, str(ROOT))
 
 sys.path.insert(0, str(ROOT / "docs"))
 
+from _docstrings import markdown_math, math_lines  # noqa: E402
 from _reference import write_reference  # noqa: E402
 
 from partwise import __version__  # noqa: E402
 
 project, author, release, version = "partwise", "the partwise developers", __version__, __version__
 project_copyright = author
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "sphinx_gallery.gen_gallery"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "_mathml", "numpydoc", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
@@ -34,6 +35,7 @@ if os.environ.get("PARTWISE_DOCS_ONLINE"):
         "sklearn": ("https://scikit-learn.org/stable", None),
     }
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "partwise"
 html_static_path = ["_static"]
@@ -41,6 +43,7 @@ html_css_files = ["partwise.css"]
 html_show_sourcelink = False
 html_theme_options: dict[str, Any] = {
     "header_links_before_dropdown": 6,
+    "navbar_persistent": ["search-button"],
     "navigation_with_keys": True,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
@@ -59,10 +62,11 @@ sphinx_gallery_conf: dict[str, Any] = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
+    "thumbnail_size": (480, 336),
     "show_memory": False,
     "show_signature": False,
     "min_reported_time": 10_000,
-    "plot_gallery": True,
+    "plot_gallery": not os.environ.get("PARTWISE_DOCS_QUICK"),
     "abort_on_example_error": True,
 }
 
@@ -72,12 +76,22 @@ _MARKUP = re.compile(r"(``.*?``|:\w+:`.*?`|`.*?`)|(\||\\(?={))|(\w_)(?=\W|$)")  
 
 
 def plain_docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Escape what reStructuredText would take for markup, outside of code."""
+    """Formulas as TeX; and escape what reStructuredText would take for markup, outside of code."""
+    lines[:] = math_lines(lines, display=what in ("class", "function", "module"))
 
     def escaped(match: re.Match[str]) -> str:
         return match[1] or (f"\\{match[2]}" if match[2] else match[3][:-1] + "\\_")
 
-    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else _MARKUP.sub(escaped, line) for line in lines]
+    displayed = False
+    for number, line in enumerate(lines):
+        displayed = line.startswith(".. math::") or (displayed and (not line or line.startswith("   ")))
+        if not displayed and not line.lstrip().startswith((">>>", "...")):
+            lines[number] = _MARKUP.sub(escaped, line)
+
+
+def page_source(app: Any, name: str, source: list[str]) -> None:
+    if str(app.env.doc2path(name)).endswith(".md"):
+        source[0] = markdown_math(source[0])
 
 
 def skip_member(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
@@ -88,5 +102,6 @@ def skip_member(app: Any, what: str, name: str, value: Any, skip: bool, options:
 
 def setup(app: Any) -> None:
     app.connect("builder-inited", lambda app: write_reference(Path(app.srcdir) / "reference"))
+    app.connect("source-read", page_source)
     app.connect("autodoc-process-docstring", plain_docstring, priority=400)  # before numpydoc
     app.connect("autodoc-skip-member", skip_member)

@@ -2,7 +2,7 @@
 One problem, several learners
 =============================
 
-Every learner sees the same objective. Those that know a lower bound of it report a duality gap, so they can be compared
+Every learner sees the same objective. Those that know a lower bound on it report a duality gap, so they can be compared
 by something better than accuracy: how far from the optimum they can still be.
 """
 
